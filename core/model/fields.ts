@@ -1,0 +1,60 @@
+/**
+ * The types of the fields that a selector yields. They drive three things: the type check of predicates, the JSON of a
+ * match's event, and the walk that derives a match's id.
+ *
+ * | kind      | value in JavaScript        | JSON                | in a predicate |
+ * | --------- | -------------------------- | ------------------- | -------------- |
+ * | `bool`    | boolean                    | boolean             | bool           |
+ * | `int`     | bigint                     | decimal string      | int, exact     |
+ * | `number`  | safe integer               | number              | int            |
+ * | `double`  | number                     | number              | double         |
+ * | `string`  | string                     | string              | string         |
+ * | `bytes`   | lower-case 0x hex string   | the same            | string         |
+ * | `address` | canonical string           | formatted by plugin | address        |
+ * | `list`    | array                      | array               | list           |
+ * | `record`  | object                     | object              | message        |
+ */
+export type FieldType =
+  | { readonly kind: ScalarKind; readonly optional?: boolean }
+  | { readonly kind: "list"; readonly items: FieldType; readonly optional?: boolean }
+  | RecordType
+
+export type ScalarKind = "bool" | "int" | "number" | "double" | "string" | "bytes" | "address"
+
+/** A record; `positional` ones are hashed by position, so that a renamed argument is the same match. */
+export interface RecordType {
+  readonly kind: "record"
+  readonly fields: { readonly [name: string]: FieldType }
+  readonly positional?: boolean
+  readonly optional?: boolean
+}
+
+/** A value of a field; the type says how to read it. An absent optional field is null. */
+export type FieldValue =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | ReadonlyArray<FieldValue>
+  | { readonly [name: string]: FieldValue }
+
+export type Fields = { readonly [name: string]: FieldValue }
+
+/** How a plugin writes and reads its addresses. The canonical form is what events hold and ids hash. */
+export interface AddressFormat {
+  /** The canonical form of what a person wrote, or null if it is no address. */
+  readonly parse: (text: string) => string | null
+  /** What is shown in JSON for a canonical address (on EVM: with its checksum). */
+  readonly format: (canonical: string) => string
+}
+
+/** What a selector yields. `identity` lists the paths (`block.hash`, `args`) that make an event the one that it is. */
+export interface EventShape {
+  readonly fields: RecordType
+  readonly identity: ReadonlyArray<string>
+  readonly address: AddressFormat
+}
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
+export type JsonObject = { readonly [key: string]: Json }

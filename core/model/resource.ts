@@ -1,0 +1,54 @@
+import { Effect, Schema } from "effect"
+
+const positiveInt = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
+
+/** Accepts an absent key as `value` (in the JSON form). */
+const orElse =
+  <E>(value: E) =>
+  <S extends Schema.Codec<any, E>>(schema: S) =>
+    schema.pipe(Schema.withDecodingDefault(Effect.succeed(value as S["Encoded"])))
+
+/** Letters, digits, `-`, `_` and `.`, at most 128, starting with a letter or digit. */
+export const ResourceId = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, {
+    expected: "1 to 128 letters, digits, '-', '_' or '.', starting with a letter or digit",
+  }),
+)
+
+/** Plugin-owned JSON: core keeps it as it is, the plugin's Schema reads it. */
+const PluginJson = Schema.Record(Schema.String, Schema.Unknown)
+
+/** Attempts in all, and delays in ms. */
+export const Retry = Schema.Struct({
+  maxAttempts: positiveInt.pipe(orElse(8)),
+  initialBackoffMs: positiveInt.pipe(orElse(200)),
+  maxBackoffMs: positiveInt.pipe(orElse(30_000)),
+})
+export type Retry = typeof Retry.Type
+export const defaultRetry: Retry = { maxAttempts: 8, initialBackoffMs: 200, maxBackoffMs: 30_000 }
+
+export const NetworkDefinition = Schema.Struct({ id: ResourceId, module: Schema.NonEmptyString, config: PluginJson })
+export type NetworkDefinition = typeof NetworkDefinition.Type
+
+export const MonitorDefinition = Schema.Struct({
+  id: ResourceId,
+  network: ResourceId,
+  selector: PluginJson,
+  predicate: Schema.NullOr(Schema.String).pipe(orElse<string | null>(null)),
+  gate: Schema.Unknown.pipe(orElse<unknown>(null)),
+  sinks: Schema.Array(ResourceId),
+  enabled: Schema.Boolean.pipe(orElse(true)),
+})
+export type MonitorDefinition = typeof MonitorDefinition.Type
+
+export const SinkDefinition = Schema.Struct({
+  id: ResourceId,
+  module: Schema.NonEmptyString,
+  config: PluginJson,
+  retry: Retry.pipe(orElse({})),
+  throttle: Schema.Unknown.pipe(orElse<unknown>(null)),
+  aggregate: Schema.Unknown.pipe(orElse<unknown>(null)),
+  concurrency: positiveInt.pipe(orElse(1)),
+  buffer: Schema.Literals(["MEMORY", "DURABLE"]).pipe(orElse<"MEMORY" | "DURABLE">("MEMORY")),
+})
+export type SinkDefinition = typeof SinkDefinition.Type
