@@ -1,0 +1,75 @@
+import { Clock, Effect } from "effect"
+import { Egress } from "../../../core/plugin/egress.ts"
+import { excerpt } from "../../../core/plugin/secrets-excerpt.ts"
+import { type Delivery, SinkPlugin } from "../../../core/plugin/sink.ts"
+import { WebhookConfig } from "./config.ts"
+import { outcomeOf, outcomeOfFailure } from "./outcome.ts"
+import { resolveConfig } from "./resolve.ts"
+import { signatureHeader } from "./signature.ts"
+import { compileTemplate } from "./template.ts"
+
+const MAX_RESPONSE_BYTES = 65_536
+const EXCERPT_LENGTH = 200
+
+/** Time for rendering, signing and classing, beside the time that the request may take. */
+const MARGIN_MS = 1_000
+
+/**
+ * Posts each event to a URL. A receiver deduplicates on `Idempotency-Key` (or `webhook-id`, the same value), verifies
+ * `webhook-signature` if signing secrets are set, and answers 2xx once it has the event.
+ */
+export default SinkPlugin.make({
+  name: "webhook",
+  config: WebhookConfig,
+  sensitive: ["url", "headers.*"],
+  make: Effect.fn("webhook.make")(function* (config) {
+    const egress = yield* Egress
+    const { url, headers, keys, hidden } = yield* resolveConfig(config)
+    const render = config.body_template === undefined ? null : yield* compileTemplate(config.body_template)
+
+    const requestHeaders = (delivery: Delivery, body: Uint8Array, now: number): Readonly<Record<string, string>> => {
+      const timestamp = Math.floor(now / 1_000)
+      return {
+        "content-type": "application/json",
+        "user-agent": "blockwatcher",
+        ...headers,
+        "idempotency-key": delivery.id,
+        "webhook-id": delivery.id,
+        ...(delivery.nonce === null ? {} : { "blockwatcher-attempt": delivery.nonce }),
+        ...(keys.length === 0
+          ? {}
+          : {
+              "webhook-timestamp": String(timestamp),
+              "webhook-signature": signatureHeader(keys, { id: delivery.id, timestamp, body }),
+            }),
+      }
+    }
+
+    return {
+      timeoutMs: config.timeout_ms + MARGIN_MS,
+      deliver: Effect.fnUntraced(function* (_event, delivery) {
+        const text = render === null ? delivery.body : yield* render(JSON.parse(delivery.body))
+        const body = Buffer.from(text)
+        const response = yield* egress
+          .request({
+            method: "POST",
+            url,
+            headers: requestHeaders(delivery, body, yield* Clock.currentTimeMillis),
+            body,
+            timeoutMs: config.timeout_ms,
+            maxBytes: MAX_RESPONSE_BYTES,
+            overflow: "truncate",
+          })
+          .pipe(Effect.mapError(outcomeOfFailure))
+        const said = excerpt(Buffer.from(response.body).toString(), {
+          secrets: hidden,
+          limit: EXCERPT_LENGTH,
+          keep: "start",
+        })
+        const reason = `HTTP ${response.status} from ${url.origin}${said === "" ? "" : `: ${said}`}`
+        const failure = outcomeOf(response, reason, yield* Clock.currentTimeMillis)
+        if (failure !== null) return yield* failure
+      }),
+    }
+  }),
+})
