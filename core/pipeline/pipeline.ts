@@ -1,0 +1,204 @@
+import { Cause, Deferred, Effect, Exit, Fiber, FiberSet, Option, type Scope } from "effect"
+import type { Cursor } from "../model/cursor.ts"
+import type { LateBatch, SourceBatch } from "../plugin/source.ts"
+import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import { makeCheckpointWriter } from "./checkpoint-writer.ts"
+import type { InterestVersions } from "./interest-versions.ts"
+import type { SinksOf } from "./matcher.ts"
+import { makeProcessor } from "./processor.ts"
+import { makeSettler } from "./settler.ts"
+import type { SinkHandle } from "./sink-handle.ts"
+import { makeSinkWorker, type SinkWorker, type WorkItem } from "./sink-worker.ts"
+import type { PipelineStatus } from "./status.ts"
+import { ProgressTracker, type Slot } from "./tracker.ts"
+
+export type PipelineFault = StorageError | NotOwner
+
+/** A network's pipeline: everything between its source and its sinks, in one scope. */
+export interface Pipeline {
+  readonly emit: (batch: SourceBatch) => Effect.Effect<void>
+  readonly late: (batch: LateBatch) => Effect.Effect<void>
+  /** The end of what is minted; null before a start was resolved. */
+  readonly minted: () => Cursor | null
+  /** Stores the resolved start. */
+  readonly begin: (start: Cursor) => Effect.Effect<void, PipelineFault>
+  /** Succeeds when everything emitted so far is minted. */
+  readonly settled: Effect.Effect<void>
+  readonly inFlight: () => number
+  /** Fails, or dies, with what ended one of the pipeline's own fibers; the pipeline is of no use then. */
+  readonly fault: Effect.Effect<never, PipelineFault>
+  /**
+   * Ends cooperatively, after its source has ended: mints what was emitted and delivers what is queued, for as long as
+   * `deadlineMs`, then writes outcomes and the checkpoint. Failing sinks get no further attempt. Answers whether
+   * everything was done; what was not stays owed.
+   */
+  readonly drain: (deadlineMs: number) => Effect.Effect<boolean, PipelineFault>
+}
+
+/** Rows of one page when owed rows are read back. */
+const PAGE = 256
+
+const slotKey = (cursor: Cursor): string => `${cursor.primary}:${cursor.secondary}`
+
+export const makePipeline = Effect.fnUntraced(function* (options: {
+  readonly owner: Owner
+  readonly storage: Storage["Service"]
+  readonly status: PipelineStatus
+  readonly interests: InterestVersions
+  readonly sinksOf: SinksOf
+  readonly sinkHandle: (sink: string) => SinkHandle
+  readonly isEffective: (monitor: string, matchRevision: string) => boolean
+  readonly onEffective: (monitor: string, matchRevision: string, from: Cursor) => void
+  readonly onPredicateFailure: (monitor: string, reason: string) => void
+  readonly onShown: (feedPosition: number) => Effect.Effect<void>
+  readonly onCheckpoint: (cursor: Cursor, at: number) => Effect.Effect<void>
+}): Effect.fn.Return<Pipeline, PipelineFault, Scope.Scope> {
+  const { owner, storage, status } = options
+  const { network } = owner
+  const fault = yield* Deferred.make<never, PipelineFault>()
+  const tracker = new ProgressTracker()
+  const row = yield* storage.pipeline(network)
+  let minted = row?.minted ?? null
+  const draining = yield* Deferred.make<void>()
+
+  /** Forks a fiber whose end other than by interruption or success is the pipeline's fault. */
+  const fibers = yield* FiberSet.make<void, PipelineFault>()
+  const supervise = (effect: Effect.Effect<void, PipelineFault>) =>
+    FiberSet.run(
+      fibers,
+      Effect.onExit(effect, (exit) =>
+        Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)
+          ? Effect.asVoid(Deferred.failCause(fault, exit.cause))
+          : Effect.void,
+      ),
+    )
+
+  const checkpoints = yield* makeCheckpointWriter({
+    storage,
+    owner,
+    status,
+    tracker,
+    initial: row?.checkpoint ?? null,
+    onStored: options.onCheckpoint,
+  })
+  const settler = yield* makeSettler({ storage, owner, status, tracker, checkpoints })
+
+  // Slots of owed rows stand before anything new, so that the checkpoint waits for them as before the restart.
+  const openSlots = new Map<string, Slot>()
+  for (const { cursor, rows } of yield* storage.openSlots(network)) {
+    openSlots.set(slotKey(cursor), tracker.begin(cursor, rows))
+  }
+  if (minted !== null) tracker.begin(minted, 0)
+  checkpoints.wake()
+
+  const workers = new Map<string, { readonly worker: SinkWorker; readonly fiber: Fiber.Fiber<void, PipelineFault> }>()
+  const ensureWorker = Effect.fnUntraced(function* (sink: string) {
+    const existing = workers.get(sink)
+    if (existing !== undefined) return existing.worker
+    const worker = yield* makeSinkWorker({
+      sink,
+      handle: options.sinkHandle(sink),
+      storage,
+      owner,
+      status,
+      settler,
+      draining,
+    })
+    workers.set(sink, { worker, fiber: yield* supervise(worker.run) })
+    return worker
+  })
+
+  const toItem = (owed: DeliveryRow): WorkItem => ({
+    row: owed,
+    slot: owed.slot ? (openSlots.get(slotKey(owed.cursor)) ?? null) : null,
+  })
+
+  /** Hands a sink its owed rows of earlier runs; what is minted now follows behind them. */
+  const handOverOwed = Effect.fnUntraced(function* (sink: string) {
+    const worker = yield* ensureWorker(sink)
+    let afterSeq = 0
+    while (true) {
+      const page = yield* storage.owed(network, sink, { afterSeq, limit: PAGE })
+      if (page.length === 0) return
+      afterSeq = page.at(-1)!.seq
+      yield* worker.enqueue(page.map(toItem))
+    }
+  })
+
+  const dispatch = Effect.fnUntraced(function* (items: ReadonlyArray<WorkItem>) {
+    const bySink = new Map<string, Array<WorkItem>>()
+    for (const item of items) {
+      const list = bySink.get(item.row.sink)
+      if (list === undefined) bySink.set(item.row.sink, [item])
+      else list.push(item)
+    }
+    for (const [sink, list] of bySink) {
+      const worker = yield* ensureWorker(sink)
+      yield* worker.enqueue(list)
+    }
+  })
+
+  const processor = yield* makeProcessor({
+    network,
+    storage,
+    owner,
+    status,
+    tracker,
+    checkpoints,
+    interests: options.interests,
+    sinksOf: options.sinksOf,
+    isEffective: options.isEffective,
+    onEffective: options.onEffective,
+    onPredicateFailure: options.onPredicateFailure,
+    room: (sink) => workers.get(sink)?.worker.room() ?? 0,
+    dispatch,
+    onShown: options.onShown,
+    minted: () => minted,
+    onMinted: (cursor) => {
+      minted = cursor
+    },
+  })
+
+  const settlerFiber = yield* supervise(settler.run)
+  yield* supervise(checkpoints.run)
+  const owedSinks = yield* storage.owedSinks(network)
+  const processorFiber = yield* supervise(
+    // Owed rows of all sinks at once: one that is slow does not keep the others waiting.
+    Effect.forEach(owedSinks, handOverOwed, { concurrency: "unbounded", discard: true }).pipe(
+      Effect.andThen(processor.run),
+    ),
+  )
+
+  return {
+    emit: processor.emit,
+    late: processor.late,
+    minted: () => minted,
+    begin: (start) =>
+      storage.begin(owner, start).pipe(
+        Effect.andThen(() => {
+          minted = start
+          tracker.begin(start, 0)
+          return checkpoints.flush
+        }),
+      ),
+    settled: processor.settled,
+    inFlight: () => tracker.inFlight,
+    fault: Deferred.await(fault),
+    drain: Effect.fnUntraced(function* (deadlineMs) {
+      yield* Deferred.succeed(draining, undefined)
+      const deliver = Effect.gen(function* () {
+        yield* processor.end
+        yield* Fiber.await(processorFiber)
+        for (const { worker } of workers.values()) yield* worker.end
+        yield* Effect.forEach(workers.values(), ({ fiber }) => Fiber.await(fiber), { discard: true })
+      })
+      const delivered = yield* Effect.timeoutOption(deliver, deadlineMs)
+      yield* Fiber.interruptAll([processorFiber, ...[...workers.values()].map(({ fiber }) => fiber)])
+      // What was delivered in time is written also when the rest was not, or it would be sent again.
+      yield* settler.end
+      yield* Fiber.await(settlerFiber)
+      yield* checkpoints.flush
+      return Option.isSome(delivered)
+    }),
+  }
+})

@@ -1,0 +1,50 @@
+import { Effect, Queue } from "effect"
+import type { NotOwner, Outcome, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { CheckpointWriter } from "./checkpoint-writer.ts"
+import { untilStored } from "./persist.ts"
+import type { PipelineStatus } from "./status.ts"
+import type { ProgressTracker, Slot } from "./tracker.ts"
+
+interface Settlement {
+  readonly outcome: Outcome
+  readonly slot: Slot | null
+}
+
+/** Writes the outcomes of all workers of a network in groups, and only then completes their slots. */
+export interface Settler {
+  /** Hands an outcome over; waits while too many are not written yet. */
+  readonly settle: (outcome: Outcome, slot: Slot | null) => Effect.Effect<void>
+  /** Writes until interrupted, or until everything is written after `end`. */
+  readonly run: Effect.Effect<void, StorageError | NotOwner>
+  /** No outcome follows: `run` ends when what was handed over is written. */
+  readonly end: Effect.Effect<void>
+}
+
+/** The most outcomes in one transaction; keeps it to a few ms. */
+const GROUP = 256
+
+export const makeSettler = Effect.fnUntraced(function* (options: {
+  readonly storage: Storage["Service"]
+  readonly owner: Owner
+  readonly status: PipelineStatus
+  readonly tracker: ProgressTracker
+  readonly checkpoints: CheckpointWriter
+}): Effect.fn.Return<Settler> {
+  const { storage, owner, status, tracker, checkpoints } = options
+  const queue = yield* Queue.bounded<Settlement, import("effect").Cause.Done>(2 * GROUP)
+  const writeGroup = Effect.fnUntraced(function* (group: ReadonlyArray<Settlement>) {
+    const outcomes = group.map((settlement) => settlement.outcome)
+    yield* storage.settle(owner, { outcomes, offered: [] }).pipe(untilStored(status))
+    for (const { slot } of group) if (slot !== null) tracker.complete(slot)
+    checkpoints.wake()
+  })
+  return {
+    settle: (outcome, slot) => Effect.asVoid(Queue.offer(queue, { outcome, slot })),
+    run: Queue.takeBetween(queue, 1, GROUP).pipe(
+      Effect.flatMap(writeGroup),
+      Effect.forever,
+      Effect.catchTag("Done", () => Effect.void),
+    ),
+    end: Effect.asVoid(Queue.end(queue)),
+  }
+})

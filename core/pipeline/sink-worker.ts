@@ -1,0 +1,132 @@
+import { type Cause, Deferred, Effect, Queue } from "effect"
+import { deliveryId, matchBody, retractedBody, type SinkEvent } from "../model/sink-event.ts"
+import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import { deliverWithRetry, type DeliveryResult } from "./delivery.ts"
+import { untilStored } from "./persist.ts"
+import type { Settler } from "./settler.ts"
+import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
+import type { PipelineStatus } from "./status.ts"
+import type { Slot } from "./tracker.ts"
+
+/** An owed row on its way, with the slot that waits for it. */
+export interface WorkItem {
+  readonly row: DeliveryRow
+  readonly slot: Slot | null
+}
+
+/** Delivers a network's rows to one sink, one after another, in `seq` order. */
+export interface SinkWorker {
+  /** Hands rows over in `seq` order; waits while the queue is full: this is the back-pressure of a slow sink. */
+  readonly enqueue: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
+  /** How many rows the worker would take at once, before anything else: 0 unless it is idle. */
+  readonly room: () => number
+  /** Works until interrupted; after `end`, until its rows are done or an attempt fails. */
+  readonly run: Effect.Effect<void, StorageError | NotOwner>
+  /** No row follows. */
+  readonly end: Effect.Effect<void>
+}
+
+/** The most rows that are marked offered in one commit before their attempts. */
+const CHUNK = 64
+
+/** Rows that wait in memory; beyond it the processor waits. */
+const CAPACITY = 1024
+
+const toSinkEvent = (row: DeliveryRow): { readonly event: SinkEvent; readonly body: string } => {
+  if (row.kind === "retracted") {
+    return { event: { type: "retracted", match_id: row.matchId }, body: retractedBody(row.matchId) }
+  }
+  const body = matchBody(row.payload)
+  return { event: JSON.parse(body), body }
+}
+
+export const makeSinkWorker = Effect.fnUntraced(function* (options: {
+  readonly sink: string
+  readonly handle: SinkHandle
+  readonly storage: Storage["Service"]
+  readonly owner: Owner
+  readonly status: PipelineStatus
+  readonly settler: Settler
+  /** Completes when the pipeline drains. */
+  readonly draining: Deferred.Deferred<void>
+}): Effect.fn.Return<SinkWorker> {
+  const { handle, storage, owner, status, settler, draining } = options
+  const queue = yield* Queue.bounded<WorkItem, Cause.Done>(CAPACITY)
+  let busy = false
+
+  const onFailure = (row: DeliveryRow, runtime: SinkRuntime) => (reason: string, attempt: number) =>
+    Effect.logWarning(`delivery failed (attempt ${attempt} of ${runtime.retry.maxAttempts}): ${reason}`).pipe(
+      Effect.annotateLogs({ sink: options.sink, monitor: row.monitor, match: row.matchId }),
+    )
+
+  const deliverRow = (row: DeliveryRow, runtime: SinkRuntime): Effect.Effect<DeliveryResult> =>
+    Effect.suspend(() => {
+      const { event, body } = toSinkEvent(row)
+      const delivery = { id: deliveryId(row.matchId, row.life, row.kind), body, nonce: null }
+      return deliverWithRetry(runtime.sink, runtime.retry, event, delivery, draining, onFailure(row, runtime))
+    })
+
+  /** Delivers `items` from `position` on; a change of the sink interrupts it, and it goes on from where it stood. */
+  const deliverFrom = Effect.fnUntraced(function* (
+    items: ReadonlyArray<WorkItem>,
+    position: { next: number },
+    runtime: SinkRuntime,
+  ): Effect.fn.Return<"done" | "given-up"> {
+    while (position.next < items.length) {
+      const { row, slot } = items[position.next]!
+      const result = yield* deliverRow(row, runtime)
+      if (result._tag === "GivenUp") return "given-up"
+      if (result._tag === "Dead") {
+        yield* Effect.logError(
+          `delivery is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`,
+        ).pipe(Effect.annotateLogs({ sink: options.sink, monitor: row.monitor, match: row.matchId }))
+      }
+      // Not interruptible: a change of the sink between the attempt and its outcome would leave the row without one.
+      const outcome = {
+        seq: row.seq,
+        state: result._tag === "Dead" ? ("dead" as const) : ("delivered" as const),
+        attempts: row.attempts + result.attempts,
+        reason: result._tag === "Dead" ? result.reason : null,
+      }
+      yield* Effect.uninterruptible(
+        Effect.andThen(
+          settler.settle(outcome, slot),
+          Effect.sync(() => position.next++),
+        ),
+      )
+    }
+    return "done"
+  })
+
+  const workChunk = Effect.fnUntraced(function* (items: ReadonlyArray<WorkItem>) {
+    busy = true
+    const offered = items.filter(({ row }) => row.state === "pending").map(({ row }) => row.seq)
+    if (offered.length > 0) yield* storage.settle(owner, { outcomes: [], offered }).pipe(untilStored(status))
+    const position = { next: 0 }
+    while (position.next < items.length) {
+      const { runtime, changed } = handle
+      if (runtime === null) {
+        const end = yield* Effect.raceFirst(
+          Effect.as(changed, "changed" as const),
+          Effect.as(Deferred.await(draining), "drained" as const),
+        )
+        if (end === "drained") return yield* Effect.interrupt
+        continue
+      }
+      const end = yield* Effect.raceFirst(deliverFrom(items, position, runtime), Effect.as(changed, "changed" as const))
+      if (end === "given-up") return yield* Effect.interrupt
+    }
+    busy = false
+  })
+
+  return {
+    enqueue: (items) => Effect.asVoid(Queue.offerAll(queue, items)),
+    room: () => (busy || Queue.sizeUnsafe(queue) > 0 ? 0 : CHUNK),
+    run: Queue.takeBetween(queue, 1, CHUNK).pipe(
+      Effect.flatMap(workChunk),
+      Effect.forever,
+      Effect.catchTag("Done", () => Effect.void),
+    ),
+    end: Effect.asVoid(Queue.end(queue)),
+  }
+})
