@@ -1,0 +1,115 @@
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Context, Effect, Layer, Result } from "effect"
+import { under } from "../model/problem.ts"
+import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/egress.ts"
+import { Plugins } from "../plugin/registry.ts"
+import { Secrets } from "../plugin/secrets.ts"
+import type { Plugin } from "../plugin/sink.ts"
+import { Storage, type StorageError } from "../storage/storage.ts"
+import { checkDefinitions } from "./check-definitions.ts"
+import { DeadLetters } from "./dead-letters.ts"
+import { defaultSettings, Engine, type EngineSettings } from "./engine.ts"
+import { type Conflict, Refused } from "./error.ts"
+import { Feed } from "./feed.ts"
+import { FeedHub } from "./feed/hub.ts"
+import { type HostSink, hostDefinition, hostPlugin, isHostSink } from "./host-sink.ts"
+import { Resources } from "./resources.ts"
+import { type SeedFile, Seeds } from "./seeds.ts"
+import type { NetworkState } from "./views.ts"
+
+export interface Health {
+  readonly networks: ReadonlyArray<{ readonly id: string; readonly state: NetworkState; readonly error: string | null }>
+  /** Why the database does not answer at present, or null. */
+  readonly storage: string | null
+}
+
+/** What a runtime is made of. */
+export interface RuntimeOptions<E> {
+  readonly storage: Layer.Layer<Storage, E>
+  /** Plugins of the host program. */
+  readonly plugins?: ReadonlyArray<Plugin>
+  /** Folders of plugins, loaded beside them. */
+  readonly pluginDirectories?: ReadonlyArray<string | URL>
+  /** Definitions in camelCase that are put at the start, in one transaction; what they do not name stays as stored. */
+  readonly resources?: {
+    readonly networks?: ReadonlyArray<object>
+    readonly monitors?: ReadonlyArray<object>
+    readonly sinks?: ReadonlyArray<object | HostSink>
+  }
+  /** Seed files, applied at the start before anything runs. */
+  readonly seeds?: ReadonlyArray<SeedFile>
+  /** Where sources and sinks may dial; public and loopback addresses unless set. */
+  readonly egress?: EgressPolicy
+  readonly settings?: Partial<EngineSettings>
+  /** No network runs before this succeeds; until then definitions can be read and changed. At once unless set. */
+  readonly startAfter?: Effect.Effect<void>
+}
+
+/** The running engine. */
+export class Blockwatcher extends Context.Service<
+  Blockwatcher,
+  {
+    /** A short look at what runs: for health checks. Never fails. */
+    readonly health: Effect.Effect<Health>
+  }
+>()("blockwatcher/Blockwatcher") {
+  /**
+   * A whole runtime: loads what is stored, applies `resources` and `seeds`, starts every network. Closing its scope
+   * drains them. Several runtimes can live in one process.
+   */
+  static readonly layer = <E>(
+    options: RuntimeOptions<E>,
+  ): Layer.Layer<
+    Blockwatcher | Resources | Seeds | Feed | DeadLetters,
+    E | EgressPolicyInvalid | Refused | Conflict | StorageError
+  > => {
+    const hosts = (options.resources?.sinks ?? []).filter(isHostSink)
+    const foundation = Layer.mergeAll(
+      options.storage,
+      Plugins.layer({
+        plugins: [...(options.plugins ?? []), ...hosts.map(hostPlugin)],
+        directories: options.pluginDirectories ?? [],
+      }),
+      Egress.layer(options.egress ?? { loopback: true, allow: [] }),
+      Layer.provide(Secrets.layer, NodeFileSystem.layer),
+    )
+    const engine = Engine.layer({ ...defaultSettings, ...options.settings }).pipe(
+      Layer.provideMerge(FeedHub.layer),
+      Layer.provideMerge(foundation),
+    )
+    const services = Layer.mergeAll(Resources.layer, Seeds.layer, Feed.layer, DeadLetters.layer)
+    const runtime = Layer.effect(Blockwatcher, start(options)).pipe(Layer.provideMerge(services), Layer.provide(engine))
+    // Fresh, so that two runtimes in one program share nothing.
+    return Layer.fresh(runtime)
+  }
+}
+
+const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
+  const engine = yield* Engine
+  const storage = yield* Storage
+  const plugins = yield* Plugins
+  const { networks = [], monitors = [], sinks = [] } = options.resources ?? {}
+  const set = { networks, monitors, sinks: sinks.map((sink) => (isHostSink(sink) ? hostDefinition(sink) : sink)) }
+  const checked = yield* checkDefinitions({ catalog: engine.catalog, sinks: engine.sinks, plugins }, set)
+  if (Result.isFailure(checked)) {
+    const problems = checked.failure.flatMap(({ kind, index, problems: own }) => under(`${kind}s.${index}`, own))
+    return yield* new Refused({ code: "INVALID", resource: "the set of resources", problems })
+  }
+  yield* engine.put(checked.success, [])
+  if (options.seeds !== undefined) yield* (yield* Seeds).apply(options.seeds)
+  yield* options.startAfter === undefined
+    ? engine.start
+    : Effect.forkScoped(Effect.andThen(options.startAfter, engine.exclusively(engine.start)))
+  return Blockwatcher.of({
+    health: Effect.gen(function* () {
+      const answer = yield* Effect.result(storage.seeds)
+      return {
+        networks: [...engine.catalog.networks.keys()].map((id) => {
+          const activity = engine.activity(id)
+          return { id, state: activity?.state ?? ("STARTING" as const), error: activity?.error ?? null }
+        }),
+        storage: Result.isFailure(answer) ? answer.failure.message : null,
+      }
+    }),
+  })
+})

@@ -1,0 +1,248 @@
+import { Effect, Result, type Scope } from "effect"
+import { type Problem, under } from "../model/problem.ts"
+import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import { decodeConfig } from "../plugin/decode-config.ts"
+import type { Egress } from "../plugin/egress.ts"
+import type { PluginRefused } from "../plugin/error.ts"
+import { unmaskConfig } from "../plugin/mask.ts"
+import type { Plugins } from "../plugin/registry.ts"
+import type { Secrets } from "../plugin/secrets.ts"
+import type { SinkPlugin } from "../plugin/sink.ts"
+import type { SourcePlugin } from "../plugin/source.ts"
+import type { ResourceKind, Stored, StoredMonitor } from "../storage/storage.ts"
+import { revisionOf } from "./canonical.ts"
+import type { Catalog, MonitorEntry } from "./catalog.ts"
+import { compileMonitor, matchRevisionOf } from "./compile-monitor.ts"
+import type { SinkRegistry } from "./sink-registry.ts"
+
+/** Definitions as they were written: JSON in camelCase. */
+export interface DefinitionSet {
+  readonly networks: ReadonlyArray<unknown>
+  readonly monitors: ReadonlyArray<unknown>
+  readonly sinks: ReadonlyArray<unknown>
+}
+
+/** A set that may be stored and run. */
+export interface CheckedSet {
+  readonly networks: ReadonlyArray<Stored<NetworkDefinition>>
+  readonly monitors: ReadonlyArray<MonitorEntry>
+  readonly sinks: ReadonlyArray<Stored<SinkDefinition>>
+}
+
+/** Why one definition was refused. `unsupported`: every problem is about something that this version does not do. */
+export interface DefinitionProblems {
+  readonly kind: ResourceKind
+  /** Its place in the set's list of its kind. */
+  readonly index: number
+  readonly unsupported: boolean
+  readonly problems: ReadonlyArray<Problem>
+}
+
+export interface CheckContext {
+  readonly catalog: Catalog
+  readonly sinks: SinkRegistry
+  readonly plugins: Plugins["Service"]
+}
+
+const missingPlugin = (plugins: Plugins["Service"], kind: "source" | "sink", name: string): Problem => {
+  const report = plugins.reports.find((r) => r.name === name && r.error !== null)
+  const loaded = plugins.reports.filter((r) => r.kind === kind && r.error === null).map((r) => r.name)
+  return {
+    path: "module",
+    message:
+      report === undefined
+        ? `no ${kind} plugin is named "${name}"; there are: ${loaded.join(", ")}`
+        : `the plugin "${name}" (${report.source}) did not load: ${report.error}`,
+  }
+}
+
+/** Decodes the plugin's config, masked values put back, and builds the plugin once to see that it can be. */
+const checkConfig = Effect.fnUntraced(function* (
+  plugin: SourcePlugin | SinkPlugin,
+  written: Readonly<Record<string, unknown>>,
+  stored: unknown,
+): Effect.fn.Return<Result.Result<Readonly<Record<string, unknown>>, ReadonlyArray<Problem>>, never, Egress | Secrets> {
+  const config = unmaskConfig(written, stored, plugin.sensitive)
+  if (Result.isFailure(config)) return Result.fail(under("config", config.failure))
+  const decoded = decodeConfig(plugin.config, config.success, plugin.sensitive)
+  if (Result.isFailure(decoded)) return Result.fail(under("config", decoded.failure))
+  const built: Effect.Effect<unknown, PluginRefused, Scope.Scope | Egress | Secrets> = plugin.make(decoded.success)
+  return yield* Effect.match(Effect.scoped(built), {
+    onFailure: ({ reason }) => Result.fail([{ path: "config", message: reason }]),
+    onSuccess: () => Result.succeed(config.success),
+  })
+})
+
+const checkNetwork = Effect.fnUntraced(function* ({ catalog, plugins }: CheckContext, input: unknown) {
+  const decoded = decodeConfig(NetworkDefinition, input)
+  if (Result.isFailure(decoded)) return Result.fail(decoded.failure)
+  const definition = decoded.success
+  const plugin = plugins.source(definition.module)
+  if (plugin === undefined) return Result.fail([missingPlugin(plugins, "source", definition.module)])
+  const stored = catalog.networks.get(definition.id)
+  const config = yield* checkConfig(plugin, definition.config, stored?.definition.config)
+  return Result.map(config, (checked): Stored<NetworkDefinition> => {
+    const complete = { ...definition, config: checked }
+    return { definition: complete, revision: revisionOf(complete) }
+  })
+})
+
+const UNSUPPORTED = "is not supported in this version; leave it out"
+
+/** Policies of a sink that this version does not carry out. */
+export const unsupportedOfSink = (sink: SinkDefinition): ReadonlyArray<Problem> => [
+  ...(sink.throttle === null ? [] : [{ path: "throttle", message: UNSUPPORTED }]),
+  ...(sink.aggregate === null ? [] : [{ path: "aggregate", message: UNSUPPORTED }]),
+  ...(sink.concurrency === 1 ? [] : [{ path: "concurrency", message: `${sink.concurrency} ${UNSUPPORTED}: it is 1` }]),
+  ...(sink.buffer === "MEMORY" ? [] : [{ path: "buffer", message: `${sink.buffer} ${UNSUPPORTED}: it is MEMORY` }]),
+]
+
+/** Policies of a monitor that this version does not carry out. */
+export const unsupportedOfMonitor = (monitor: MonitorDefinition): ReadonlyArray<Problem> =>
+  monitor.gate === null ? [] : [{ path: "gate", message: UNSUPPORTED }]
+
+/** A first back-off above the cap. */
+export const wrongRetry = ({ retry: { initialBackoffMs, maxBackoffMs } }: SinkDefinition): ReadonlyArray<Problem> =>
+  initialBackoffMs <= maxBackoffMs
+    ? []
+    : [
+        {
+          path: "retry.initialBackoffMs",
+          message: `${initialBackoffMs} is above maxBackoffMs, ${maxBackoffMs}; it must not be`,
+        },
+      ]
+
+const checkSink = Effect.fnUntraced(function* ({ sinks, plugins }: CheckContext, input: unknown) {
+  const decoded = decodeConfig(SinkDefinition, input)
+  if (Result.isFailure(decoded)) return Result.fail({ problems: decoded.failure, unsupported: false })
+  const definition = decoded.success
+  const problems: Array<Problem> = [...wrongRetry(definition)]
+  const plugin = plugins.sink(definition.module)
+  let config: Readonly<Record<string, unknown>> = definition.config
+  if (plugin === undefined) problems.push(missingPlugin(plugins, "sink", definition.module))
+  else {
+    const checked = yield* checkConfig(plugin, definition.config, sinks.get(definition.id)?.definition.config)
+    if (Result.isFailure(checked)) problems.push(...checked.failure)
+    else config = checked.success
+  }
+  const unsupported = unsupportedOfSink(definition)
+  if (problems.length + unsupported.length > 0) {
+    return Result.fail({ problems: [...problems, ...unsupported], unsupported: problems.length === 0 })
+  }
+  const complete = { ...definition, config }
+  return Result.succeed<Stored<SinkDefinition>>({ definition: complete, revision: revisionOf(complete) })
+})
+
+/** Checks a monitor against the networks and sinks as they will be. */
+const checkMonitor = (
+  { catalog, plugins }: CheckContext,
+  moduleOf: (network: string) => string | null | undefined,
+  hasSink: (sink: string) => boolean,
+  input: unknown,
+): Result.Result<MonitorEntry, { readonly problems: ReadonlyArray<Problem>; readonly unsupported: boolean }> => {
+  const decoded = decodeConfig(MonitorDefinition, input)
+  if (Result.isFailure(decoded)) return Result.fail({ problems: decoded.failure, unsupported: false })
+  const definition = decoded.success
+  const problems: Array<Problem> = []
+  definition.sinks.forEach((sink, i) => {
+    if (!hasSink(sink)) problems.push({ path: `sinks.${i}`, message: `there is no sink "${sink}"` })
+    if (definition.sinks.indexOf(sink) < i) problems.push({ path: `sinks.${i}`, message: `"${sink}" is named twice` })
+  })
+  const module = moduleOf(definition.network)
+  const plugin = typeof module === "string" ? plugins.source(module) : undefined
+  let active: MonitorEntry["active"] = Result.fail([])
+  if (module === undefined) {
+    problems.push({ path: "network", message: `there is no network "${definition.network}"` })
+  } else if (plugin === undefined && module !== null) {
+    problems.push({
+      path: "network",
+      message: `network "${definition.network}": ${missingPlugin(plugins, "source", module).message}`,
+    })
+  } else if (plugin !== undefined) {
+    active = compileMonitor(plugin, definition)
+    if (Result.isFailure(active)) problems.push(...active.failure)
+  }
+  const unsupported = unsupportedOfMonitor(definition)
+  if (problems.length + unsupported.length > 0) {
+    return Result.fail({ problems: [...problems, ...unsupported], unsupported: problems.length === 0 })
+  }
+  const before = catalog.monitors.get(definition.id)
+  const matchRevision = matchRevisionOf(definition)
+  // An edit of the sinks alone leaves what runs alone; a monitor that was switched off has missed what happened since.
+  const goesOn =
+    before !== undefined && before.stored.matchRevision === matchRevision && before.stored.definition.enabled
+  const effectiveFrom = goesOn && definition.enabled ? before.effectiveFrom : null
+  const stored: StoredMonitor = { definition, revision: revisionOf(definition), matchRevision, effectiveFrom }
+  return Result.succeed({ stored, active: goesOn ? before.active : active, effectiveFrom, error: null })
+}
+
+/**
+ * Checks a set of definitions whole, against what is stored and against each other: a monitor may name a network or
+ * sink of the same set. Answers everything that is wrong.
+ */
+export const checkDefinitions = Effect.fnUntraced(function* (
+  context: CheckContext,
+  set: DefinitionSet,
+): Effect.fn.Return<Result.Result<CheckedSet, ReadonlyArray<DefinitionProblems>>, never, Egress | Secrets> {
+  const refused: Array<DefinitionProblems> = []
+  const networks: Array<Stored<NetworkDefinition>> = []
+  const sinks: Array<Stored<SinkDefinition>> = []
+  const monitors: Array<MonitorEntry> = []
+  /** Ids of definitions that are refused themselves: what names them has no problem of its own. */
+  const brokenNetworks = new Set<unknown>()
+  const brokenSinks = new Set<unknown>()
+  for (const [index, input] of set.networks.entries()) {
+    const checked = yield* checkNetwork(context, input)
+    if (Result.isSuccess(checked)) networks.push(checked.success)
+    else {
+      brokenNetworks.add(idOf(input))
+      refused.push({ kind: "network", index, unsupported: false, problems: checked.failure })
+    }
+  }
+  for (const [index, input] of set.sinks.entries()) {
+    const checked = yield* checkSink(context, input)
+    if (Result.isSuccess(checked)) sinks.push(checked.success)
+    else {
+      brokenSinks.add(idOf(input))
+      refused.push({ kind: "sink", index, ...checked.failure })
+    }
+  }
+  const moduleOf = (id: string) =>
+    networks.find(({ definition }) => definition.id === id)?.definition.module ??
+    context.catalog.networks.get(id)?.definition.module ??
+    (brokenNetworks.has(id) ? null : undefined)
+  const hasSink = (id: string) =>
+    sinks.some(({ definition }) => definition.id === id) || context.sinks.get(id) !== undefined || brokenSinks.has(id)
+  for (const [index, input] of set.monitors.entries()) {
+    const checked = checkMonitor(context, moduleOf, hasSink, input)
+    if (Result.isSuccess(checked)) monitors.push(checked.success)
+    else refused.push({ kind: "monitor", index, ...checked.failure })
+  }
+  refused.push(...brokenByModule(context, networks, monitors, set))
+  return refused.length > 0 ? Result.fail(refused) : Result.succeed({ networks, monitors, sinks })
+})
+
+const idOf = (input: unknown): unknown =>
+  typeof input === "object" && input !== null && "id" in input ? input.id : undefined
+
+/** A network that changes its module must still fit the stored monitors that name it. */
+const brokenByModule = (
+  { catalog, plugins }: CheckContext,
+  networks: ReadonlyArray<Stored<NetworkDefinition>>,
+  monitors: ReadonlyArray<MonitorEntry>,
+  set: DefinitionSet,
+): ReadonlyArray<DefinitionProblems> =>
+  networks.flatMap(({ definition }) => {
+    const before = catalog.networks.get(definition.id)
+    const plugin = plugins.source(definition.module)
+    if (before === undefined || before.definition.module === definition.module || plugin === undefined) return []
+    const problems = catalog.monitorsOf(definition.id).flatMap(({ stored }) => {
+      if (monitors.some((monitor) => monitor.stored.definition.id === stored.definition.id)) return []
+      const compiled = compileMonitor(plugin, stored.definition)
+      if (Result.isSuccess(compiled)) return []
+      const reasons = compiled.failure.map(({ path, message }) => `${path}: ${message}`).join("; ")
+      return [{ path: "module", message: `monitor "${stored.definition.id}" does not fit it: ${reasons}` }]
+    })
+    const index = set.networks.findIndex((input) => idOf(input) === definition.id)
+    return problems.length === 0 ? [] : [{ kind: "network" as const, index, unsupported: false, problems }]
+  })

@@ -1,0 +1,40 @@
+import { Result } from "effect"
+import { eventRenderer } from "../model/event-json.ts"
+import type { EventShape } from "../model/fields.ts"
+import { matchIdDeriver } from "../model/match-id.ts"
+import { type Problem, under } from "../model/problem.ts"
+import type { MonitorDefinition } from "../model/resource.ts"
+import type { ActiveMonitor } from "../pipeline/interest-versions.ts"
+import { decodeConfig } from "../plugin/decode-config.ts"
+import type { SourcePlugin } from "../plugin/source.ts"
+import { compilePredicate } from "../predicate/predicate.ts"
+import { revisionOf } from "./canonical.ts"
+
+/** The revision of what a monitor matches: a new one takes effect anew, other edits leave the running one alone. */
+export const matchRevisionOf = ({ network, selector, predicate, gate }: MonitorDefinition): string =>
+  revisionOf({ network, selector, predicate, gate })
+
+/** Compiles a monitor against the plugin of its network, or answers all its problems. */
+export const compileMonitor = (
+  plugin: SourcePlugin,
+  definition: MonitorDefinition,
+): Result.Result<ActiveMonitor, ReadonlyArray<Problem>> => {
+  const selector = decodeConfig(plugin.selector, definition.selector)
+  if (Result.isFailure(selector)) return Result.fail(under("selector", selector.failure))
+  const description = plugin.describe(selector.success)
+  if ("problems" in description) return Result.fail(under("selector", description.problems))
+  const shape: EventShape = { ...description, address: plugin.address }
+  const predicate = definition.predicate === null ? null : compilePredicate(definition.predicate, shape)
+  if (predicate !== null && "problems" in predicate) return Result.fail(under("predicate", predicate.problems))
+  const { id, network } = definition
+  return Result.succeed({
+    selector: selector.success,
+    compiled: {
+      id,
+      matchRevision: matchRevisionOf(definition),
+      predicate,
+      render: eventRenderer(shape),
+      matchId: matchIdDeriver(shape, { network, monitor: id }),
+    },
+  })
+}

@@ -1,0 +1,24 @@
+import { Effect } from "effect"
+import type { Owner, Storage } from "../storage/storage.ts"
+import type { EngineSettings } from "./engine.ts"
+
+/** Rows that one pruning transaction may touch, which keeps it to a few ms. */
+const PRUNE_ROWS = 500
+
+/** Removes what the journal and the feed need no longer, every ten seconds, in small transactions. */
+export const maintain = (storage: Storage["Service"], owner: Owner, settings: EngineSettings): Effect.Effect<void> => {
+  const { journalDepth, feedRetention } = settings
+  const pruneAll: Effect.Effect<
+    void,
+    import("../storage/storage.ts").StorageError | import("../storage/storage.ts").NotOwner
+  > = storage
+    .prune(owner, { journalDepth, feedRetention, limit: PRUNE_ROWS })
+    .pipe(Effect.flatMap((more) => (more ? Effect.andThen(Effect.yieldNow, pruneAll) : Effect.void)))
+  return Effect.sleep("10 seconds").pipe(
+    Effect.andThen(Effect.suspend(() => pruneAll)),
+    Effect.catchTag("StorageError", (error) => Effect.logWarning(`pruning waits: ${error.message}`)),
+    Effect.forever,
+    // The pipeline's own writes meet the same refusal and end the run.
+    Effect.catchTag("NotOwner", () => Effect.void),
+  )
+}

@@ -1,0 +1,28 @@
+import type { Catalog } from "./catalog.ts"
+import type { SinkRegistry } from "./sink-registry.ts"
+
+/** Whether a network's source may run: `broken` needs a person, `waiting` ends with the next change that mends it. */
+export type Readiness =
+  | { readonly _tag: "Ready" }
+  | { readonly _tag: "Waiting"; readonly reason: string; readonly idle: boolean }
+  | { readonly _tag: "Broken"; readonly reason: string }
+
+/**
+ * A source does not run without an enabled monitor, into a sink that is FAILED, or past a monitor that does not
+ * compile: matching without it would miss what it watches for.
+ */
+export const readinessOf = (catalog: Catalog, sinks: SinkRegistry, network: string): Readiness => {
+  const monitors = catalog.enabledMonitorsOf(network)
+  const broken = monitors.flatMap(({ stored, active }) =>
+    active._tag === "Success"
+      ? []
+      : [`monitor ${stored.definition.id}: ${active.failure.map((p) => `${p.path}: ${p.message}`).join("; ")}`],
+  )
+  if (broken.length > 0) return { _tag: "Broken", reason: broken.join("; ") }
+  if (monitors.length === 0) return { _tag: "Waiting", reason: "waits for an enabled monitor", idle: true }
+  for (const sink of new Set(monitors.flatMap(({ stored }) => stored.definition.sinks))) {
+    const { error } = sinks.handle(sink)
+    if (error !== null) return { _tag: "Waiting", reason: `waits for sink ${sink}: ${error}`, idle: false }
+  }
+  return { _tag: "Ready" }
+}

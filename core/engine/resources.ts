@@ -1,0 +1,220 @@
+import { Context, Effect, Layer, Result } from "effect"
+import type { NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import type { Egress } from "../plugin/egress.ts"
+import type { SourceError } from "../plugin/error.ts"
+import { type PluginReport, Plugins } from "../plugin/registry.ts"
+import type { Secrets } from "../plugin/secrets.ts"
+import { type NotOwner, type ResourceKind, Storage, type StorageError, type Stored } from "../storage/storage.ts"
+import { type CheckedSet, checkDefinitions, type DefinitionSet } from "./check-definitions.ts"
+import { checkFixed } from "./check-fixed.ts"
+import { Engine } from "./engine.ts"
+import { Conflict, NotFound, Refused } from "./error.ts"
+import { testMonitor } from "./test-monitor.ts"
+import type { MatchView, MonitorView, NetworkView, SinkView } from "./views.ts"
+import { monitorView, networkView, sinkView } from "./views-of.ts"
+
+export type * from "./views.ts"
+
+export interface PutOptions {
+  /** Conflict unless the stored revision is this. */
+  readonly ifRevision?: string
+  /** Checks everything and answers what would be stored, and stores nothing. */
+  readonly validateOnly?: boolean
+}
+
+type Put<A> = Effect.Effect<A, Refused | Conflict | StorageError>
+type Delete = Effect.Effect<void, Conflict | NotFound | StorageError | NotOwner>
+
+/**
+ * Reads and changes networks, monitors and sinks. Inputs are unknown JSON in camelCase: they are checked whole, and
+ * all problems are reported at once. A change is stored and queued when a call returns; `state` shows the rest.
+ */
+export class Resources extends Context.Service<
+  Resources,
+  {
+    readonly networks: Effect.Effect<ReadonlyArray<NetworkView>, StorageError>
+    readonly monitors: Effect.Effect<ReadonlyArray<MonitorView>, StorageError>
+    readonly sinks: Effect.Effect<ReadonlyArray<SinkView>, StorageError>
+    readonly plugins: Effect.Effect<ReadonlyArray<PluginReport>>
+    readonly putNetwork: (input: unknown, options?: PutOptions) => Put<NetworkView>
+    readonly putMonitor: (input: unknown, options?: PutOptions) => Put<MonitorView>
+    readonly putSink: (input: unknown, options?: PutOptions) => Put<SinkView>
+    readonly deleteNetwork: (id: string, options?: { readonly discard?: boolean }) => Delete
+    readonly deleteMonitor: (id: string, options?: { readonly discard?: boolean }) => Delete
+    readonly deleteSink: (id: string, options?: { readonly discard?: boolean }) => Delete
+    /** What a monitor would match in one primary (block); nothing is stored or sent. */
+    readonly testMonitor: (
+      input: unknown,
+      primary: number,
+    ) => Effect.Effect<ReadonlyArray<MatchView>, Refused | NotFound | StorageError | SourceFailure>
+  }
+>()("blockwatcher/Resources") {
+  static readonly layer: Layer.Layer<Resources, never, Engine | Storage | Plugins | Egress | Secrets> = Layer.effect(
+    Resources,
+    Effect.suspend(() => makeResources()),
+  )
+}
+
+/** A source could not answer a read that was made on request. */
+export type SourceFailure = SourceError
+
+const makeResources = Effect.fnUntraced(function* () {
+  const engine = yield* Engine
+  const storage = yield* Storage
+  const plugins = yield* Plugins
+  const context = yield* Effect.context<Egress | Secrets>()
+  const { catalog, sinks } = engine
+  const check = (set: DefinitionSet) =>
+    Effect.provideContext(checkDefinitions({ catalog, sinks, plugins }, set), context)
+
+  const networkOf = Effect.fnUntraced(function* (stored: Stored<NetworkDefinition>) {
+    const { id } = stored.definition
+    const deadLetters = yield* storage.deadLetterCount({ network: id })
+    return networkView(plugins, stored, engine.activity(id), deadLetters)
+  })
+  const sinkOf = (stored: Stored<SinkDefinition>) => sinkView(plugins, stored, sinks.handle(stored.definition.id))
+
+  /** Checks one definition and its revision, stores it unless it only was to be checked or is what is stored. */
+  const put = <A>(
+    kind: ResourceKind,
+    input: unknown,
+    options: PutOptions,
+    revisionOf: (id: string) => string | undefined,
+    take: (set: CheckedSet) => { readonly id: string; readonly revision: string; readonly view: A } | undefined,
+  ) =>
+    engine.exclusively(
+      Effect.gen(function* () {
+        const checked = yield* check(setOf(kind, input))
+        if (Result.isFailure(checked)) {
+          const { problems, unsupported } = checked.failure[0]!
+          const code = unsupported ? "UNSUPPORTED" : "INVALID"
+          return yield* new Refused({ code, resource: labelOf(kind, input), problems })
+        }
+        const taken = take(checked.success)!
+        const stored = revisionOf(taken.id)
+        if (options.ifRevision !== undefined && options.ifRevision !== stored) {
+          const is = stored === undefined ? "does not exist" : `is at revision ${stored}`
+          return yield* new Conflict({ reason: `${kind} "${taken.id}" ${is}, not at ${options.ifRevision}` })
+        }
+        yield* checkFixed(catalog, plugins, storage, checked.success.networks)
+        if (options.validateOnly !== true && taken.revision !== stored) yield* engine.put(checked.success, [])
+        return taken.view
+      }),
+    )
+
+  const owes = Effect.fnUntraced(function* (
+    label: string,
+    by: Parameters<Storage["Service"]["debts"]>[0],
+    discard: boolean,
+  ) {
+    const { owed, dead } = yield* storage.debts(by)
+    if (discard || owed + dead === 0) return
+    const reason = `${label} still owes ${owed} deliveries and keeps ${dead} dead letters; wait for them, or delete it with discard: true`
+    return yield* new Conflict({ reason })
+  })
+
+  return Resources.of({
+    networks: Effect.suspend(() => Effect.forEach(catalog.networks.values(), networkOf)),
+    monitors: Effect.sync(() => [...catalog.monitors.values()].map(monitorView)),
+    sinks: Effect.sync(() => sinks.all().map(sinkOf)),
+    plugins: Effect.succeed(plugins.reports),
+    putNetwork: Effect.fn("Resources.putNetwork")(function* (input, options = {}) {
+      const stored = yield* put(
+        "network",
+        input,
+        options,
+        (id) => catalog.networks.get(id)?.revision,
+        ({ networks: [network] }) =>
+          network && { id: network.definition.id, revision: network.revision, view: network },
+      )
+      return yield* networkOf(stored)
+    }),
+    putMonitor: Effect.fn("Resources.putMonitor")(function* (input, options = {}) {
+      const entry = yield* put(
+        "monitor",
+        input,
+        options,
+        (id) => catalog.monitors.get(id)?.stored.revision,
+        ({ monitors: [monitor] }) =>
+          monitor && { id: monitor.stored.definition.id, revision: monitor.stored.revision, view: monitor },
+      )
+      return monitorView(entry)
+    }),
+    putSink: Effect.fn("Resources.putSink")(function* (input, options = {}) {
+      const stored = yield* put(
+        "sink",
+        input,
+        options,
+        (id) => sinks.get(id)?.revision,
+        ({ sinks: [sink] }) => sink && { id: sink.definition.id, revision: sink.revision, view: sink },
+      )
+      return sinkOf(stored)
+    }),
+    deleteNetwork: Effect.fn("Resources.deleteNetwork")(function* (id, { discard = false } = {}) {
+      yield* engine.exclusively(
+        Effect.gen(function* () {
+          if (!catalog.networks.has(id)) return yield* new NotFound({ resource: `network "${id}"` })
+          const monitors = catalog.monitorsOf(id).map(({ stored }) => stored.definition.id)
+          if (monitors.length > 0) {
+            const reason = `network "${id}" is named by the monitors ${monitors.join(", ")}; delete them first`
+            return yield* new Conflict({ reason })
+          }
+          yield* owes(`network "${id}"`, { network: id }, discard)
+          yield* engine.deleteNetwork(id)
+        }),
+      )
+    }),
+    deleteMonitor: Effect.fn("Resources.deleteMonitor")(function* (id, { discard = false } = {}) {
+      yield* engine.exclusively(
+        Effect.gen(function* () {
+          if (!catalog.monitors.has(id)) return yield* new NotFound({ resource: `monitor "${id}"` })
+          yield* owes(`monitor "${id}"`, { monitor: id }, discard)
+          yield* engine.deleteMonitor(id, discard)
+        }),
+      )
+    }),
+    deleteSink: Effect.fn("Resources.deleteSink")(function* (id, { discard = false } = {}) {
+      yield* engine.exclusively(
+        Effect.gen(function* () {
+          if (sinks.get(id) === undefined) return yield* new NotFound({ resource: `sink "${id}"` })
+          const monitors = [...catalog.monitors.values()]
+            .filter(({ stored }) => stored.definition.sinks.includes(id))
+            .map(({ stored }) => stored.definition.id)
+          if (monitors.length > 0) {
+            const reason = `sink "${id}" is named by the monitors ${monitors.join(", ")}; take it out of them first`
+            return yield* new Conflict({ reason })
+          }
+          yield* owes(`sink "${id}"`, { sink: id }, discard)
+          yield* engine.deleteSink(id, discard)
+        }),
+      )
+    }),
+    testMonitor: Effect.fn("Resources.testMonitor")(function* (input, primary) {
+      const checked = yield* check(setOf("monitor", input))
+      if (Result.isFailure(checked)) {
+        const { problems, unsupported } = checked.failure[0]!
+        const code = unsupported ? "UNSUPPORTED" : "INVALID"
+        return yield* new Refused({ code, resource: labelOf("monitor", input), problems })
+      }
+      const { stored, active } = checked.success.monitors[0]!
+      const network = catalog.networks.get(stored.definition.network)
+      if (network === undefined || Result.isFailure(active)) {
+        return yield* new NotFound({ resource: `network "${stored.definition.network}"` })
+      }
+      return yield* testMonitor(plugins, network.definition, stored.definition, active.success, primary).pipe(
+        Effect.provideContext(context),
+      )
+    }),
+  })
+})
+
+const setOf = (kind: ResourceKind, input: unknown): DefinitionSet => ({
+  networks: kind === "network" ? [input] : [],
+  monitors: kind === "monitor" ? [input] : [],
+  sinks: kind === "sink" ? [input] : [],
+})
+
+const labelOf = (kind: ResourceKind, input: unknown): string =>
+  typeof input === "object" && input !== null && "id" in input && typeof input.id === "string"
+    ? `${kind} "${input.id}"`
+    : `the ${kind}`

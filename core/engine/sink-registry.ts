@@ -1,0 +1,99 @@
+import { Effect, Exit, Result, Scope } from "effect"
+import type { SinkDefinition } from "../model/resource.ts"
+import { SinkHandle, type SinkRuntime } from "../pipeline/sink-handle.ts"
+import { decodeConfig } from "../plugin/decode-config.ts"
+import type { Egress } from "../plugin/egress.ts"
+import type { Plugins } from "../plugin/registry.ts"
+import type { Secrets } from "../plugin/secrets.ts"
+import type { Stored } from "../storage/storage.ts"
+
+interface SinkEntry {
+  stored: Stored<SinkDefinition>
+  readonly handle: SinkHandle
+  scope: Scope.Closeable
+}
+
+/** The sinks of this process: their definitions and what the workers of all networks deliver through. */
+export interface SinkRegistry {
+  readonly all: () => ReadonlyArray<Stored<SinkDefinition>>
+  readonly get: (id: string) => Stored<SinkDefinition> | undefined
+  /** A handle for any id: that of an unknown sink waits until the sink is put. */
+  readonly handle: (id: string) => SinkHandle
+  /** Builds the sink and swaps it in; one that cannot be built leaves a handle with its error. */
+  readonly put: (stored: Stored<SinkDefinition>) => Effect.Effect<void>
+  readonly remove: (id: string) => Effect.Effect<void>
+}
+
+const buildRuntime = Effect.fnUntraced(function* (
+  plugins: Plugins["Service"],
+  definition: SinkDefinition,
+): Effect.fn.Return<
+  { readonly runtime: SinkRuntime | null; readonly error: string | null },
+  never,
+  Scope.Scope | Egress | Secrets
+> {
+  const plugin = plugins.sink(definition.module)
+  if (plugin === undefined) return { runtime: null, error: `no sink plugin is named "${definition.module}"` }
+  const config = decodeConfig(plugin.config, definition.config, plugin.sensitive)
+  if (Result.isFailure(config)) {
+    return { runtime: null, error: config.failure.map(({ path, message }) => `config.${path}: ${message}`).join("; ") }
+  }
+  return yield* Effect.match(plugin.make(config.success), {
+    onFailure: ({ reason }) => ({ runtime: null, error: reason }),
+    onSuccess: (sink) => ({ runtime: { sink, retry: definition.retry }, error: null }),
+  })
+})
+
+export const makeSinkRegistry = Effect.fnUntraced(function* (
+  plugins: Plugins["Service"],
+): Effect.fn.Return<SinkRegistry, never, Scope.Scope | Egress | Secrets> {
+  const context = yield* Effect.context<Egress | Secrets>()
+  const parent = yield* Effect.scope
+  const entries = new Map<string, SinkEntry>()
+  /** Handles of sinks that rows name but no resource does (yet). */
+  const orphans = new Map<string, SinkHandle>()
+
+  const put = Effect.fnUntraced(function* (stored: Stored<SinkDefinition>) {
+    const { definition } = stored
+    const scope = yield* Scope.fork(parent)
+    const { runtime, error } = yield* buildRuntime(plugins, definition).pipe(
+      Scope.provide(scope),
+      Effect.provideContext(context),
+    )
+    if (error !== null) yield* Effect.logError(`sink ${definition.id} is FAILED: ${error}`)
+    const entry = entries.get(definition.id)
+    if (entry === undefined) {
+      const handle = orphans.get(definition.id) ?? new SinkHandle(null, null)
+      orphans.delete(definition.id)
+      entries.set(definition.id, { stored, handle, scope })
+      handle.replace(runtime, error)
+      return
+    }
+    const old = entry.scope
+    entry.stored = stored
+    entry.scope = scope
+    entry.handle.replace(runtime, error)
+    yield* Scope.close(old, Exit.void)
+  })
+
+  return {
+    all: () => [...entries.values()].map(({ stored }) => stored),
+    get: (id) => entries.get(id)?.stored,
+    handle: (id) => {
+      const existing = entries.get(id)?.handle ?? orphans.get(id)
+      if (existing !== undefined) return existing
+      const orphan = new SinkHandle(null, `sink ${id} does not exist`)
+      orphans.set(id, orphan)
+      return orphan
+    },
+    put,
+    remove: Effect.fnUntraced(function* (id: string) {
+      const entry = entries.get(id)
+      if (entry === undefined) return
+      entries.delete(id)
+      orphans.set(id, entry.handle)
+      entry.handle.replace(null, `sink ${id} does not exist`)
+      yield* Scope.close(entry.scope, Exit.void)
+    }),
+  }
+})

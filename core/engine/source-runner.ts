@@ -1,0 +1,93 @@
+import { Effect, Result, Schedule, type Scope } from "effect"
+import type { Cursor } from "../model/cursor.ts"
+import type { NetworkDefinition } from "../model/resource.ts"
+import type { InterestVersions } from "../pipeline/interest-versions.ts"
+import { untilStored } from "../pipeline/persist.ts"
+import type { Pipeline, PipelineFault } from "../pipeline/pipeline.ts"
+import type { PipelineStatus } from "../pipeline/status.ts"
+import { decodeConfig } from "../plugin/decode-config.ts"
+import type { Egress } from "../plugin/egress.ts"
+import { PluginRefused, type SourceRefused, type SourceUnavailable } from "../plugin/error.ts"
+import type { Plugins } from "../plugin/registry.ts"
+import type { Secrets } from "../plugin/secrets.ts"
+import type { Source, SourceOutcome } from "../plugin/source.ts"
+import type { Storage } from "../storage/storage.ts"
+
+/** How many recorded hashes a source gets to verify its resume with: well above the default journal depth. */
+const ANCHORS = 4096
+
+const startBackoff = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced("10 seconds")]).pipe(
+  Schedule.jittered,
+)
+
+/** Builds a network's source from its definition. */
+export const buildSource = Effect.fnUntraced(function* (plugins: Plugins["Service"], definition: NetworkDefinition) {
+  const plugin = plugins.source(definition.module)
+  if (plugin === undefined) {
+    return yield* new PluginRefused({ reason: `no source plugin is named "${definition.module}"` })
+  }
+  const config = decodeConfig(plugin.config, definition.config, plugin.sensitive)
+  if (Result.isFailure(config)) {
+    const reason = config.failure.map(({ path, message }) => `config.${path}: ${message}`).join("; ")
+    return yield* new PluginRefused({ reason })
+  }
+  return yield* plugin.make(config.success)
+})
+
+/** Resolves the start of a network that has none; an unreachable feed is asked again for ever. */
+const resolveStart = (source: Source<unknown>, status: PipelineStatus): Effect.Effect<Cursor, SourceRefused> =>
+  source.start.pipe(
+    Effect.tapError((error) => {
+      if (error._tag !== "SourceUnavailable") return Effect.void
+      const news = status.source === null
+      status.source = error.reason
+      return news ? Effect.logWarning(`the source cannot start: ${error.reason}; it is tried again`) : Effect.void
+    }),
+    Effect.retry({ schedule: startBackoff, while: (error) => error._tag === "SourceUnavailable" }),
+    Effect.catchTag("SourceUnavailable", (error) => Effect.die(error)),
+  )
+
+/** Runs a network's source once, from where its pipeline stands. Ends as the source ends. */
+export const runSource = Effect.fnUntraced(function* (options: {
+  readonly plugins: Plugins["Service"]
+  readonly definition: NetworkDefinition
+  readonly storage: Storage["Service"]
+  readonly pipeline: Pipeline
+  readonly status: PipelineStatus
+  readonly interests: InterestVersions
+}): Effect.fn.Return<
+  SourceOutcome,
+  PluginRefused | SourceRefused | SourceUnavailable | PipelineFault,
+  Scope.Scope | Egress | Secrets
+> {
+  const { definition, storage, pipeline, status, interests } = options
+  status.reading = false
+  const source: Source<unknown> = yield* buildSource(options.plugins, definition)
+  // What an earlier run emitted must be minted before this one asks where to go on.
+  yield* pipeline.settled
+  if (pipeline.minted() === null) {
+    const start = yield* resolveStart(source, status)
+    yield* pipeline.begin(start).pipe(untilStored(status))
+    status.source = null
+  }
+  const cursor = pipeline.minted()!
+  const anchors = yield* storage.anchors(definition.id, cursor.primary, ANCHORS).pipe(untilStored(status))
+  const showsReading = Effect.sync(() => {
+    status.reading = true
+  })
+  return yield* source.run({
+    resume: { cursor, anchors },
+    interests: Effect.sync(() => interests.current),
+    emit: (batch) => Effect.andThen(showsReading, pipeline.emit(batch)),
+    late: pipeline.late,
+    head: (head) =>
+      Effect.sync(() => {
+        status.reading = true
+        status.head = head
+      }),
+    trouble: (reason) =>
+      Effect.sync(() => {
+        status.source = reason
+      }),
+  })
+})

@@ -1,0 +1,53 @@
+import type { JsonObject } from "../model/fields.ts"
+import type { NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import { maskConfig } from "../plugin/mask.ts"
+import type { Plugins } from "../plugin/registry.ts"
+import type { Stored } from "../storage/storage.ts"
+import type { MonitorEntry } from "./catalog.ts"
+import type { SinkHandle } from "../pipeline/sink-handle.ts"
+import type { NetworkActivity } from "./supervisor.ts"
+import type { MonitorView, NetworkView, SinkView } from "./views.ts"
+
+/** Without its plugin nobody knows which fields are sensitive: every top-level field is masked. */
+const shown = (config: Readonly<Record<string, unknown>>, sensitive: ReadonlyArray<string> | undefined): JsonObject =>
+  maskConfig(config, sensitive ?? Object.keys(config)) as JsonObject
+
+const atRest: NetworkActivity = { state: "STARTING", error: null, checkpoint: null, head: null, inFlightEvents: 0 }
+
+export const networkView = (
+  plugins: Plugins["Service"],
+  { definition, revision }: Stored<NetworkDefinition>,
+  activity: NetworkActivity = atRest,
+  deadLetterCount: number,
+): NetworkView => {
+  const { head, checkpoint } = activity
+  return {
+    ...definition,
+    config: shown(definition.config, plugins.source(definition.module)?.sensitive),
+    revision,
+    ...activity,
+    lag: head === null || checkpoint === null ? null : Math.max(0, head.primary - checkpoint.cursor.primary),
+    deadLetterCount,
+  }
+}
+
+export const monitorView = ({ stored, active, effectiveFrom, error }: MonitorEntry): MonitorView => ({
+  ...stored.definition,
+  selector: stored.definition.selector as JsonObject,
+  revision: stored.revision,
+  effectiveFrom,
+  error:
+    active._tag === "Success" ? error : active.failure.map(({ path, message }) => `${path}: ${message}`).join("; "),
+})
+
+export const sinkView = (
+  plugins: Plugins["Service"],
+  { definition, revision }: Stored<SinkDefinition>,
+  handle: SinkHandle,
+): SinkView => ({
+  ...definition,
+  config: shown(definition.config, plugins.sink(definition.module)?.sensitive),
+  revision,
+  state: handle.error === null ? "RUNNING" : "FAILED",
+  error: handle.error,
+})

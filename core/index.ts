@@ -1,0 +1,13 @@
+/** All that a program which embeds the runtime imports. */
+export { Blockwatcher, type Health, type RuntimeOptions } from "./engine/blockwatcher.ts"
+export { type DeadLetter, type DeadLetterPage, DeadLetters } from "./engine/dead-letters.ts"
+export { defaultSettings, type EngineSettings } from "./engine/engine.ts"
+export { Conflict, InvalidPosition, NotFound, Refused, StalePosition } from "./engine/error.ts"
+export { Feed, type FeedItem, type FeedRequest, type MatchPage } from "./engine/feed.ts"
+export type { HostSink } from "./engine/host-sink.ts"
+export { type PutOptions, Resources } from "./engine/resources.ts"
+export { type SeedFile, Seeds } from "./engine/seeds.ts"
+export type * from "./engine/views.ts"
+export * from "./plugin/index.ts"
+export { NotOwner, Storage, StorageError } from "./storage/storage.ts"
+export { layerSqlite } from "./storage/sqlite/layer.ts"

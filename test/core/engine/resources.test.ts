@@ -1,0 +1,220 @@
+import { assert, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { describe } from "vitest"
+import { type Conflict, type NotFound, type Refused, Resources } from "../../../core/index.ts"
+import { networkNow, resourcesOf, startRuntime, waitForCheckpoint } from "../../support/runtime.ts"
+import { ScriptedFeed, scriptedSource, waitUntil } from "../../support/scripted-source.ts"
+
+const transfer = (value: number) => ({ name: "Transfer", value: BigInt(value) })
+const network = { id: "test", module: "scripted", config: { key: "https://rpc.example/v1/secret" } }
+const monitor = { id: "m", network: "test", selector: { name: "Transfer" }, sinks: ["mine"] }
+
+const start = (feed: ScriptedFeed, deliver: () => Effect.Effect<void> = () => Effect.void) =>
+  startRuntime({
+    plugins: [scriptedSource(feed)],
+    resources: { networks: [network], sinks: [{ id: "mine", deliver }], monitors: [monitor] },
+  })
+
+const paths = (refused: { readonly problems: ReadonlyArray<{ readonly path: string }> }) =>
+  refused.problems.map(({ path }) => path)
+
+const refusedBy = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.map(Effect.flip(effect), (error) => error as E & (Refused | Conflict | NotFound))
+
+const snapshot = ({ networks, monitors, sinks }: Resources["Service"]) =>
+  Effect.all([Effect.map(networks, (all) => all.map(({ revision, id }) => [id, revision])), monitors, sinks])
+
+describe("bad input is refused with all problems and their paths, and changes nothing", () => {
+  const cases: ReadonlyArray<
+    readonly [string, (r: Resources["Service"]) => Effect.Effect<unknown, unknown>, ReadonlyArray<string>]
+  > = [
+    ["an unknown source module", (r) => r.putNetwork({ id: "n", module: "nope", config: {} }), ["module"]],
+    [
+      "unknown and wrong config fields",
+      (r) => r.putNetwork({ id: "n", module: "scripted", config: { start: "one", nope: 1 } }),
+      ["config.nope", "config.start"],
+    ],
+    [
+      "a bad id and an unknown key",
+      (r) => r.putNetwork({ id: "a b", module: "scripted", config: {}, x: 1 }),
+      ["id", "x"],
+    ],
+    [
+      "an unknown network and an unknown sink",
+      (r) => r.putMonitor({ ...monitor, network: "no", sinks: ["mine", "gone"] }),
+      ["network", "sinks.1"],
+    ],
+    [
+      "an invalid selector",
+      (r) => r.putMonitor({ ...monitor, selector: { name: "", other: 1 } }),
+      ["selector.name", "selector.other"],
+    ],
+    [
+      "a predicate over a field that is not there",
+      (r) => r.putMonitor({ ...monitor, predicate: "args.amount > 1" }),
+      ["predicate"],
+    ],
+    ["a predicate of the wrong type", (r) => r.putMonitor({ ...monitor, predicate: "args.value" }), ["predicate"]],
+    [
+      "a wrong retry policy",
+      (r) =>
+        r.putSink({ id: "mine", module: "host:mine", config: {}, retry: { initialBackoffMs: 10, maxBackoffMs: 1 } }),
+      ["retry.initialBackoffMs"],
+    ],
+    ["an unknown sink module", (r) => r.putSink({ id: "s", module: "nope", config: {} }), ["module"]],
+  ]
+  for (const [name, put, expected] of cases) {
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const resources = resourcesOf(yield* start(new ScriptedFeed()))
+        const before = yield* snapshot(resources)
+        const refused = yield* refusedBy(put(resources))
+        assert.strictEqual(refused._tag, "Refused")
+        assert.deepStrictEqual(paths(refused as Refused).toSorted(), expected)
+        assert.strictEqual((refused as Refused).code, "INVALID")
+        for (const { message } of (refused as Refused).problems) assert.isAbove(message.length, 10)
+        assert.deepStrictEqual(yield* snapshot(resources), before)
+      }),
+    )
+  }
+
+  it.live("what is not built yet is UNSUPPORTED, never ignored", () =>
+    Effect.gen(function* () {
+      const resources = resourcesOf(yield* start(new ScriptedFeed()))
+      const sink = { id: "mine", module: "host:mine", config: {} }
+      const refusals = [
+        yield* refusedBy(
+          resources.putSink({ ...sink, throttle: { maxDeliveries: 1 }, concurrency: 2, buffer: "DURABLE" }),
+        ),
+        yield* refusedBy(resources.putSink({ ...sink, aggregate: {} })),
+        yield* refusedBy(resources.putMonitor({ ...monitor, gate: { type: "THRESHOLD", windowMs: 1, count: 2 } })),
+      ] as ReadonlyArray<Refused>
+      assert.deepStrictEqual(
+        refusals.map((refused) => [refused.code, ...paths(refused)]),
+        [
+          ["UNSUPPORTED", "throttle", "concurrency", "buffer"],
+          ["UNSUPPORTED", "aggregate"],
+          ["UNSUPPORTED", "gate"],
+        ],
+      )
+    }),
+  )
+})
+
+describe("resources", () => {
+  it.live("show sensitive config masked, and a put of the mask keeps what is stored", () =>
+    Effect.gen(function* () {
+      const runtime = yield* start(new ScriptedFeed())
+      const shown = yield* networkNow(runtime, "test")
+      assert.deepStrictEqual(shown.config, { key: "https://rpc.example/***" })
+      const again = yield* resourcesOf(runtime).putNetwork({ id: "test", module: "scripted", config: shown.config })
+      assert.strictEqual(again.revision, shown.revision)
+    }),
+  )
+
+  it.live("ifRevision and validateOnly guard a put", () =>
+    Effect.gen(function* () {
+      const resources = resourcesOf(yield* start(new ScriptedFeed()))
+      const stale = yield* refusedBy(resources.putMonitor({ ...monitor, enabled: false }, { ifRevision: "0" }))
+      assert.strictEqual(stale._tag, "Conflict")
+      const checked = yield* resources.putMonitor({ ...monitor, enabled: false }, { validateOnly: true })
+      assert.isFalse(checked.enabled)
+      const [stored] = yield* resources.monitors
+      assert.isTrue(stored!.enabled)
+      const put = yield* resources.putMonitor({ ...monitor, enabled: false }, { ifRevision: stored!.revision })
+      assert.strictEqual(put.revision, checked.revision)
+    }),
+  )
+
+  it.live("that are needed or still owe are not deleted, unless the debts are discarded", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1), transfer(2)])
+      const gate = yield* Deferred.make<void>()
+      const runtime = yield* start(feed, () => Deferred.await(gate))
+      const resources = resourcesOf(runtime)
+      yield* waitUntil(
+        "both are in flight",
+        Effect.map(networkNow(runtime, "test"), ({ inFlightEvents }) => inFlightEvents === 2),
+      )
+      const refusals = [
+        yield* refusedBy(resources.deleteNetwork("test")),
+        yield* refusedBy(resources.deleteSink("mine")),
+        yield* refusedBy(resources.deleteMonitor("m")),
+      ]
+      assert.deepStrictEqual(
+        refusals.map(({ _tag, message }) => [_tag, message.replace(/ still owes.*/, " still owes")]),
+        [
+          ["Conflict", 'network "test" is named by the monitors m; delete them first'],
+          ["Conflict", 'sink "mine" is named by the monitors m; take it out of them first'],
+          ["Conflict", 'monitor "m" still owes'],
+        ],
+      )
+      assert.strictEqual((yield* refusedBy(resources.deleteSink("nope")))._tag, "NotFound")
+      yield* resources.deleteMonitor("m", { discard: true })
+      yield* waitForCheckpoint(runtime, "test", 1)
+      yield* resources.deleteSink("mine")
+      yield* resources.deleteNetwork("test")
+      assert.deepStrictEqual(yield* Effect.all([resources.networks, resources.monitors, resources.sinks]), [[], [], []])
+    }),
+  )
+
+  it.live("a module and fixed config fields do not change while there is a checkpoint", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([])
+      const runtime = yield* start(feed)
+      yield* waitForCheckpoint(runtime, "test", 1)
+      const refused = yield* refusedBy(resourcesOf(runtime).putNetwork({ ...network, config: { start: 5 } }))
+      assert.strictEqual(refused._tag, "Conflict")
+      assert.match(refused.message, /start of network "test" cannot change/)
+    }),
+  )
+
+  it.live("a source that refuses to run makes its network FAILED with the reason, and a change tries again", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([])
+      feed.refusal = "the node is of chain 5, not of chain 1"
+      const runtime = yield* start(feed)
+      yield* waitUntil(
+        "FAILED",
+        Effect.map(networkNow(runtime, "test"), ({ state }) => state === "FAILED"),
+      )
+      assert.strictEqual((yield* networkNow(runtime, "test")).error, feed.refusal)
+      feed.refusal = null
+      yield* resourcesOf(runtime).putNetwork({ ...network, config: { ...network.config, range: 5 } })
+      yield* waitForCheckpoint(runtime, "test", 1)
+      assert.strictEqual((yield* networkNow(runtime, "test")).state, "RUNNING")
+    }),
+  )
+
+  it.live("a feed that took back what was matched leaves its network FAILED with that reason", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)])
+      const runtime = yield* start(feed)
+      yield* waitForCheckpoint(runtime, "test", 1)
+      feed.end({ _tag: "Invalidated", from: { primary: 0, secondary: 0 }, cause: "block 1 has another hash" })
+      yield* waitUntil(
+        "FAILED",
+        Effect.map(networkNow(runtime, "test"), ({ state }) => state === "FAILED"),
+      )
+      assert.match((yield* networkNow(runtime, "test")).error ?? "", /took back.*block 1 has another hash/)
+    }),
+  )
+
+  it.live("testMonitor shows what a monitor would match, and stores nothing", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)], [transfer(7), transfer(70)])
+      const runtime = yield* start(feed)
+      const found = yield* resourcesOf(runtime).testMonitor({ ...monitor, id: "new", predicate: "args.value > 10" }, 2)
+      assert.deepStrictEqual(
+        found.map(({ monitor: id, event }) => [id, event["args"]]),
+        [["new", { value: "70" }]],
+      )
+      assert.strictEqual((yield* resourcesOf(runtime).monitors).length, 1)
+    }),
+  )
+})

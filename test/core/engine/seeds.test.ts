@@ -1,0 +1,110 @@
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Exit, Scope } from "effect"
+import { describe } from "vitest"
+import { mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type Refused, type SeedFile, Seeds } from "../../../core/index.ts"
+import { resourcesOf, type Runtime, startRuntime } from "../../support/runtime.ts"
+import { ScriptedFeed, scriptedSource } from "../../support/scripted-source.ts"
+
+const file = (kind: SeedFile["kind"], name: string, content: unknown): SeedFile => ({
+  kind,
+  path: `${kind}s/${name}.json`,
+  text: typeof content === "string" ? content : JSON.stringify(content),
+})
+
+const network = file("network", "test", { id: "test", module: "scripted", config: {} })
+const sink = file("sink", "out", { id: "out", module: "host:host", config: {}, retry: { max_attempts: 3 } })
+const monitor = (predicate: string) =>
+  file("monitor", "m", { id: "m", network: "test", selector: { name: "Transfer" }, predicate, sinks: ["out"] })
+
+const start = (path?: string) =>
+  startRuntime({
+    ...(path === undefined ? {} : { path }),
+    plugins: [scriptedSource(new ScriptedFeed())],
+    resources: { sinks: [{ id: "host", deliver: () => Effect.void }] },
+  })
+
+const apply = (runtime: Runtime, files: ReadonlyArray<SeedFile>) => Context.get(runtime, Seeds).apply(files)
+
+const predicateOf = (runtime: Runtime) =>
+  Effect.map(resourcesOf(runtime).monitors, (monitors) => monitors.find(({ id }) => id === "m")?.predicate)
+
+describe("seed files", () => {
+  it.live("are put as a set: a monitor may name a network and a sink of the same set", () =>
+    Effect.gen(function* () {
+      const runtime = yield* start()
+      assert.strictEqual(yield* apply(runtime, [monitor("args.value > 1"), sink, network]), 3)
+      assert.strictEqual(yield* predicateOf(runtime), "args.value > 1")
+      const sinks = yield* resourcesOf(runtime).sinks
+      assert.deepStrictEqual(sinks.find(({ id }) => id === "out")?.retry, {
+        maxAttempts: 3,
+        initialBackoffMs: 200,
+        maxBackoffMs: 30_000,
+      })
+      assert.strictEqual(yield* apply(runtime, [monitor("args.value > 1"), sink, network]), 0)
+    }),
+  )
+
+  it.live("that changed win; unchanged ones leave edits and deletions alone, over a restart", () =>
+    Effect.gen(function* () {
+      const path = join(mkdtempSync(join(tmpdir(), "blockwatcher-")), "test.db")
+      const files = (predicate: string) => [network, sink, monitor(predicate)]
+      const first = yield* Scope.make()
+      yield* Effect.gen(function* () {
+        const runtime = yield* start(path).pipe(Scope.provide(first))
+        yield* apply(runtime, files("args.value > 1"))
+        const { putMonitor } = resourcesOf(runtime)
+        yield* putMonitor({
+          id: "m",
+          network: "test",
+          selector: { name: "Transfer" },
+          predicate: "args.value > 2",
+          sinks: ["out"],
+        })
+        yield* apply(runtime, files("args.value > 1"))
+        assert.strictEqual(yield* predicateOf(runtime), "args.value > 2")
+      })
+      yield* Scope.close(first, Exit.void)
+
+      const runtime = yield* start(path)
+      yield* apply(runtime, files("args.value > 1"))
+      assert.strictEqual(yield* predicateOf(runtime), "args.value > 2")
+      yield* resourcesOf(runtime).deleteMonitor("m")
+      yield* apply(runtime, files("args.value > 1"))
+      assert.strictEqual(yield* predicateOf(runtime), undefined)
+      yield* apply(runtime, files("args.value > 3"))
+      assert.strictEqual(yield* predicateOf(runtime), "args.value > 3")
+      yield* apply(runtime, [])
+      assert.strictEqual(yield* predicateOf(runtime), "args.value > 3")
+    }),
+  )
+
+  it.live("are refused whole, with the file and path of every problem", () =>
+    Effect.gen(function* () {
+      const runtime = yield* start()
+      const refused = (yield* Effect.flip(
+        apply(runtime, [
+          network,
+          file("network", "broken", "{ not json"),
+          file("network", "twin", { id: "test", module: "scripted", config: {} }),
+          file("sink", "out", { id: "out", module: "host:host", config: {}, retry: { initial_backoff_ms: -1 } }),
+          file("sink", "camel", { id: "camel", module: "host:host", config: {}, retry: { maxAttempts: 1 } }),
+          file("monitor", "m", { id: "m", network: "gone", selector: {}, sinks: ["out"] }),
+        ]),
+      )) as Refused
+      assert.deepStrictEqual(refused.problems.map(({ path }) => path).toSorted(), [
+        "monitors/m.json.network",
+        "networks/broken.json",
+        "networks/test.json.id",
+        "networks/twin.json.id",
+        "sinks/camel.json.retry.maxAttempts",
+        "sinks/out.json.retry.initial_backoff_ms",
+      ])
+      assert.match(refused.problems.find(({ path }) => path === "networks/broken.json")!.message, /line 1/)
+      assert.match(refused.problems.find(({ path }) => path.includes("camel"))!.message, /max_attempts/)
+      assert.deepStrictEqual(yield* resourcesOf(runtime).networks, [])
+    }),
+  )
+})

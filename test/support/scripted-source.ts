@@ -1,0 +1,154 @@
+import { Effect, Latch, Schema, Stream } from "effect"
+import { type Cursor, endOf, isAfter, startOf } from "../../core/model/cursor.ts"
+import {
+  type Anchor,
+  type InterestSet,
+  type SourceBatch,
+  type SourceEvent,
+  type SourceOutcome,
+  SourcePlugin,
+  SourceRefused,
+  type SourceRun,
+} from "../../core/plugin/index.ts"
+
+/** One event of a scripted block: what a test wants to see matched. */
+export interface ScriptedEvent {
+  readonly name: string
+  readonly value: bigint
+  /** The event does not decode. */
+  readonly broken?: boolean
+}
+
+interface Selector {
+  readonly name: string
+}
+
+/** A feed that a test writes block by block; block numbers begin at 1. */
+export class ScriptedFeed {
+  readonly blocks: Array<ReadonlyArray<ScriptedEvent>> = []
+  readonly #grown = Latch.makeUnsafe(false)
+  #ending: SourceOutcome | null = null
+  /** Set to make the source refuse to start with this reason. */
+  refusal: string | null = null
+  /** How many batches were handed to the pipeline. */
+  emitted = 0
+
+  append(...blocks: ReadonlyArray<ReadonlyArray<ScriptedEvent>>): void {
+    this.blocks.push(...blocks)
+    this.#grown.openUnsafe()
+  }
+
+  end(outcome: SourceOutcome): void {
+    this.#ending = outcome
+    this.#grown.openUnsafe()
+  }
+
+  anchor(primary: number): Anchor {
+    return { primary, hash: `0x${primary.toString(16).padStart(64, "0")}` }
+  }
+
+  #events(block: number, interests: InterestSet<Selector>): Array<SourceEvent> {
+    return (this.blocks[block - 1] ?? []).flatMap((event, i) => {
+      const concerned = interests.interests.filter(({ selector }) => selector.name === event.name).map(({ id }) => id)
+      if (concerned.length === 0) return []
+      return [
+        {
+          cursor: { primary: block, secondary: 1_048_576 + i },
+          index: 0,
+          interests: concerned,
+          time: block * 1000,
+          fields: () => {
+            if (event.broken === true) throw new Error("a broken event")
+            return {
+              name: event.name,
+              args: { value: event.value },
+              block: { number: block, hash: this.anchor(block).hash },
+            }
+          },
+        },
+      ]
+    })
+  }
+
+  batch(from: number, to: number, interests: InterestSet<Selector>, behind: Cursor | null): SourceBatch {
+    const events: Array<SourceEvent> = []
+    for (let block = from; block <= to; block++) {
+      for (const event of this.#events(block, interests)) {
+        if (behind === null || isAfter(event.cursor, behind)) events.push(event)
+      }
+    }
+    return { events, upTo: endOf(to), resume: [this.anchor(to)], interests: interests.version }
+  }
+
+  readonly run = (range: number) => {
+    const feed = this
+    return Effect.fnUntraced(function* (run: SourceRun<Selector>): Effect.fn.Return<SourceOutcome, SourceRefused> {
+      if (feed.refusal !== null) return yield* new SourceRefused({ reason: feed.refusal })
+      let behind = run.resume.cursor
+      while (true) {
+        yield* run.head(endOf(feed.blocks.length))
+        const from = isAfter(endOf(behind.primary), behind) ? Math.max(behind.primary, 1) : behind.primary + 1
+        if (from > feed.blocks.length) {
+          if (feed.#ending !== null) return feed.#ending
+          feed.#grown.closeUnsafe()
+          yield* feed.#grown.await
+          continue
+        }
+        const to = Math.min(from + range - 1, feed.blocks.length)
+        const batch = feed.batch(from, to, yield* run.interests, behind)
+        behind = batch.upTo
+        yield* run.emit(batch)
+        feed.emitted++
+      }
+    })
+  }
+}
+
+/** A source plugin over a scripted feed. `start`: the first block; `range`: blocks in one batch. */
+export const scriptedSource = (feed: ScriptedFeed, name = "scripted") =>
+  SourcePlugin.make({
+    name,
+    config: Schema.Struct({
+      start: Schema.optionalKey(Schema.Int),
+      range: Schema.optionalKey(Schema.Int),
+      key: Schema.optionalKey(Schema.String),
+    }),
+    sensitive: ["key"],
+    fixed: ["start"],
+    selector: Schema.Struct({ name: Schema.NonEmptyString }),
+    describe: () => ({
+      fields: {
+        kind: "record",
+        fields: {
+          name: { kind: "string" },
+          args: { kind: "record", positional: true, fields: { value: { kind: "int" } } },
+          block: { kind: "record", fields: { number: { kind: "number" }, hash: { kind: "bytes" } } },
+        },
+      },
+      identity: ["block.number", "block.hash", "name", "args"],
+    }),
+    make: (config) =>
+      Effect.succeed({
+        start: Effect.suspend(() =>
+          feed.refusal === null
+            ? Effect.succeed(startOf(config.start ?? 1))
+            : Effect.fail(new SourceRefused({ reason: feed.refusal })),
+        ),
+        run: feed.run(config.range ?? 10),
+        scan: ({ from, to, interests }) => Stream.succeed(feed.batch(from, to, interests, null)),
+      }),
+  })
+
+/** Waits on a condition that other fibers bring about, looking again each few ms. */
+export const waitUntil = (
+  what: string,
+  condition: Effect.Effect<boolean> | (() => boolean),
+  timeout = "20 seconds" as const,
+): Effect.Effect<void> => {
+  const check = typeof condition === "function" ? Effect.sync(condition) : condition
+  return check.pipe(
+    Effect.flatMap((holds) => (holds ? Effect.void : Effect.andThen(Effect.sleep("5 millis"), Effect.fail("not yet")))),
+    Effect.eventually,
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.die(new Error(`never came true: ${what}`)) }),
+  )
+}
