@@ -1,0 +1,16 @@
+import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "./resources.ts"
+import { AnchorEntity, CounterEntity, DeliveryEntity, FeedTrimEntity, MatchEntity, PipelineEntity } from "./rows.ts"
+
+/** Every table that MikroORM knows. An explicit list: nothing is discovered from files. */
+export const entities = [
+  NetworkEntity,
+  MonitorEntity,
+  SinkEntity,
+  SeedEntity,
+  PipelineEntity,
+  MatchEntity,
+  DeliveryEntity,
+  AnchorEntity,
+  FeedTrimEntity,
+  CounterEntity,
+]

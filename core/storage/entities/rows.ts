@@ -1,0 +1,99 @@
+import { defineEntity, p } from "@mikro-orm/core"
+
+/** A network's progress, ownership and feed position. It outlives the network, so that positions never restart. */
+export const PipelineEntity = defineEntity({
+  name: "Pipeline",
+  tableName: "pipelines",
+  properties: {
+    network: p.text().primary(),
+    epoch: p.bigint("number"),
+    leaseUntil: p.bigint("number").fieldName("lease_until").default(0),
+    leaseOwner: p.text().fieldName("lease_owner").nullable(),
+    mintedPrimary: p.bigint("number").fieldName("minted_primary").nullable(),
+    mintedSecondary: p.bigint("number").fieldName("minted_secondary").nullable(),
+    checkpointPrimary: p.bigint("number").fieldName("checkpoint_primary").nullable(),
+    checkpointSecondary: p.bigint("number").fieldName("checkpoint_secondary").nullable(),
+    checkpointAt: p.bigint("number").fieldName("checkpoint_at").default(0),
+    feedPosition: p.bigint("number").fieldName("feed_position").default(0),
+    paused: p.integer().default(0),
+    invalidations: p.bigint("number").default(0),
+    deleted: p.integer().default(0),
+  },
+})
+
+/** One life of a match. `position` is null when the feed does not (or no longer) hold it. */
+export const MatchEntity = defineEntity({
+  name: "Match",
+  tableName: "matches",
+  properties: {
+    pk: p.bigint("number").primary().autoincrement(false),
+    id: p.text(),
+    life: p.bigint("number"),
+    network: p.text(),
+    monitor: p.text(),
+    revision: p.text(),
+    primaryPos: p.bigint("number").fieldName("primary_pos"),
+    secondaryPos: p.bigint("number").fieldName("secondary_pos"),
+    eventTime: p.bigint("number").fieldName("event_time").nullable(),
+    position: p.bigint("number").nullable(),
+    late: p.integer(),
+    ended: p.integer(),
+    endedPosition: p.bigint("number").fieldName("ended_position").nullable(),
+    emission: p.text().nullable(),
+    payload: p.text(),
+  },
+})
+
+/** A delivery of a match, or of its retraction, to one sink. It is owed while `settled_at` is null. */
+export const DeliveryEntity = defineEntity({
+  name: "Delivery",
+  tableName: "deliveries",
+  properties: {
+    seq: p.bigint("number").primary().autoincrement(false),
+    network: p.text(),
+    sink: p.text(),
+    matchPk: p.bigint("number").fieldName("match_pk"),
+    kind: p.text(),
+    primaryPos: p.bigint("number").fieldName("primary_pos"),
+    secondaryPos: p.bigint("number").fieldName("secondary_pos"),
+    state: p.text(),
+    attempts: p.bigint("number"),
+    slot: p.integer(),
+    due: p.bigint("number").nullable(),
+    digest: p.text().nullable(),
+    createdAt: p.bigint("number").fieldName("created_at"),
+    settledAt: p.bigint("number").fieldName("settled_at").nullable(),
+    died: p.bigint("number").nullable(),
+    reason: p.text().nullable(),
+  },
+})
+
+/** What a source needs to verify a resume: the hash of a primary. */
+export const AnchorEntity = defineEntity({
+  name: "Anchor",
+  tableName: "anchors",
+  properties: {
+    network: p.text().primary(),
+    primaryPos: p.bigint("number").fieldName("primary_pos").primary(),
+    hash: p.text(),
+  },
+})
+
+/** The newest feed position of a monitor and kind that is no longer kept. */
+export const FeedTrimEntity = defineEntity({
+  name: "FeedTrim",
+  tableName: "feed_trims",
+  properties: {
+    network: p.text().primary(),
+    monitor: p.text().primary(),
+    kind: p.text().primary(),
+    position: p.bigint("number"),
+  },
+})
+
+/** The last value taken of `match` (keys of matches), `delivery` (their `seq`) and `died`; never given out twice. */
+export const CounterEntity = defineEntity({
+  name: "Counter",
+  tableName: "counters",
+  properties: { name: p.text().primary(), value: p.bigint("number") },
+})

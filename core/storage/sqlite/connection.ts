@@ -1,0 +1,50 @@
+import type { EntityManager } from "@mikro-orm/sqlite"
+import { Effect, Semaphore } from "effect"
+import type { StorageError } from "../storage.ts"
+import { classify, type Locked, whileLocked } from "./error.ts"
+import type { Native } from "./native.ts"
+import type { Opened } from "./open.ts"
+
+/**
+ * The one connection. MikroORM's transactions span turns of the event loop, so whoever uses the connection takes its
+ * turn: no statement runs inside a transaction that is not its own.
+ */
+export interface Connection {
+  readonly native: Native
+  /** Runs a synchronous piece of work in its turn. */
+  readonly run: <A>(operation: string, work: () => A) => Effect.Effect<A, StorageError>
+  /** Runs one transaction of MikroORM in its turn. */
+  readonly unit: <A>(operation: string, work: (em: EntityManager) => Promise<A>) => Effect.Effect<A, StorageError>
+}
+
+/** Wraps an opened database. */
+export const connection = ({ native, orm }: Opened): Connection => {
+  const turn = Semaphore.makeUnsafe(1)
+  return {
+    native,
+    run: (operation, work) =>
+      turn
+        .withPermits(1)(
+          Effect.suspend((): Effect.Effect<ReturnType<typeof work>, StorageError | Locked> => {
+            try {
+              return Effect.succeed(work())
+            } catch (cause) {
+              return Effect.fail(classify(operation, cause))
+            }
+          }),
+        )
+        .pipe(whileLocked(operation)),
+    unit: (operation, work) =>
+      turn
+        .withPermits(1)(
+          // Left half way, its transaction would stay open on the connection.
+          Effect.uninterruptible(
+            Effect.tryPromise({
+              try: () => orm.em.fork().transactional((em) => work(em)),
+              catch: (cause) => classify(operation, cause),
+            }),
+          ),
+        )
+        .pipe(whileLocked(operation)),
+  }
+}

@@ -1,0 +1,64 @@
+import { Clock, Effect, Layer, type Scope } from "effect"
+import { Storage } from "../storage.ts"
+import { connection as makeConnection } from "./connection.ts"
+import { makeDeadLetterReads } from "./dead-letters.ts"
+import { makeFeedReads } from "./feed.ts"
+import { makeMint } from "./mint.ts"
+import { open, type OpenError } from "./open.ts"
+import { begin, claim, makeSettle } from "./progress.ts"
+import { makePrune } from "./prune.ts"
+import { makeResources } from "./resources.ts"
+import { makeRowReads } from "./rows.ts"
+import { makeWriter } from "./writer.ts"
+
+const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clock.currentTimeMillis, f)
+
+const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storage["Service"], OpenError, Scope.Scope> {
+  const connection = makeConnection(yield* open(path))
+  const { native, run } = connection
+  const { write, writeAs } = yield* makeWriter(connection)
+  const resources = makeResources(connection)
+  const { mint, mintLate } = makeMint(native)
+  const settle = makeSettle(native)
+  const prune = makePrune(native)
+  const reads = makeRowReads(native)
+  const feed = makeFeedReads(native)
+  const deadLetters = makeDeadLetterReads(native)
+
+  return Storage.of({
+    resources: resources.read,
+    seeds: resources.seeds,
+    change: (changes) => at((now) => resources.change(changes, now)),
+
+    claim: (network) => write("claim", (group) => claim(group, network)),
+    begin: (owner, start) => at((now) => writeAs("begin", owner, (_, network) => begin(network, start, now))),
+    mint: (owner, input) => at((now) => writeAs("mint", owner, (group, network) => mint(group, network, input, now))),
+    mintLate: (owner, input) =>
+      at((now) => writeAs("mintLate", owner, (group, network) => mintLate(group, network, input, now))),
+    settle: (owner, input) =>
+      at((now) => writeAs("settle", owner, (group, network) => settle(group, network, input, now))),
+    checkpoint: (owner, cursor) =>
+      at((now) => writeAs("checkpoint", owner, (_, network) => network.advanceCheckpoint(cursor, now))),
+    prune: (owner, input) => at((now) => writeAs("prune", owner, (_, network) => prune(network, input, now))),
+
+    pipeline: (network) => run("pipeline", () => reads.pipeline(network)),
+    owed: (network, sink, { afterSeq, limit }) => run("owed", () => reads.owed(network, sink, afterSeq, limit)),
+    openSlots: (network) => run("openSlots", () => reads.openSlots(network)),
+    owedSinks: (network) => run("owedSinks", () => reads.owedSinks(network)),
+    debts: (by) => run("debts", () => reads.debts(by)),
+    anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
+
+    feedPage: (page) => run("feedPage", () => feed.page(page)),
+    feedStates: (network) => run("feedStates", () => feed.states(network)),
+
+    deadLetters: (filter, page) => run("deadLetters", () => deadLetters.list(filter, page)),
+    deadLetterCount: (filter) => run("deadLetterCount", () => deadLetters.count(filter)),
+  })
+})
+
+/**
+ * Storage in an SQLite file, or in memory with `":memory:"` (gone when the layer closes). Makes the file and its folder,
+ * and brings an older database up to date.
+ */
+export const layerSqlite = (options: { readonly path: string }): Layer.Layer<Storage, OpenError> =>
+  Layer.effect(Storage, make(options.path))

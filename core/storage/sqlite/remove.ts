@@ -1,0 +1,64 @@
+import type { EntityManager, QueryResult } from "@mikro-orm/sqlite"
+import { setImmediate } from "node:timers/promises"
+import type { Value } from "./native.ts"
+
+const CHUNK = 1000
+
+/** Repeats a bounded statement until it finds nothing more; other fibers run in between. */
+const inChunks = async (em: EntityManager, statement: string, values: ReadonlyArray<Value>): Promise<void> => {
+  const connection = em.getConnection()
+  while (true) {
+    const { affectedRows } = await connection.execute<QueryResult>(
+      statement,
+      [...values],
+      "run",
+      em.getTransactionContext(),
+    )
+    if (affectedRows === 0) return
+    await setImmediate()
+  }
+}
+
+/**
+ * Removes every row keyed by a network, in the present transaction. Its pipeline row stays, for positions that never
+ * restart; the next epoch keeps out an owner that still writes.
+ */
+export const removeNetwork = async (em: EntityManager, network: string): Promise<void> => {
+  await inChunks(
+    em,
+    `DELETE FROM deliveries WHERE seq IN (SELECT seq FROM deliveries WHERE network = ? LIMIT ${CHUNK})`,
+    [network],
+  )
+  await inChunks(em, `DELETE FROM matches WHERE pk IN (SELECT pk FROM matches WHERE network = ? LIMIT ${CHUNK})`, [
+    network,
+  ])
+  const once = (statement: string) =>
+    em.getConnection().execute(statement, [network], "run", em.getTransactionContext())
+  await once(`DELETE FROM anchors WHERE network = ?`)
+  await once(`DELETE FROM feed_trims WHERE network = ?`)
+  await once(`UPDATE pipelines SET epoch = epoch + 1, deleted = 1, minted_primary = NULL, minted_secondary = NULL,
+    checkpoint_primary = NULL, checkpoint_secondary = NULL, checkpoint_at = 0, paused = 0, lease_until = 0,
+    lease_owner = NULL WHERE network = ?`)
+}
+
+/**
+ * Lets go of what a deleted sink or monitor owes or keeps as dead letters: rows that were never attempted are cancelled,
+ * the others discarded, so that an invalidation still finds what a receiver may have heard of.
+ */
+export const releaseRows = async (
+  em: EntityManager,
+  by: { readonly sink: string } | { readonly monitor: string },
+  now: number,
+): Promise<void> => {
+  const [column, value] = "sink" in by ? ["d.sink", by.sink] : ["m.monitor", by.monitor]
+  for (const open of ["d.settled_at IS NULL", "d.died > 0"]) {
+    await inChunks(
+      em,
+      `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
+        settled_at = ?, died = NULL
+      WHERE seq IN (SELECT d.seq FROM pipelines p CROSS JOIN deliveries d CROSS JOIN matches m ON m.pk = d.match_pk
+        WHERE d.network = p.network AND ${open} AND ${column} = ? LIMIT ${CHUNK})`,
+      [now, value],
+    )
+  }
+}

@@ -1,0 +1,115 @@
+import type { EntityManager } from "@mikro-orm/sqlite"
+import { Effect, Schema } from "effect"
+import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../../model/resource.ts"
+import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "../entities/resources.ts"
+import {
+  type ResourceChanges,
+  type ResourceKind,
+  type SeedRecord,
+  StorageError,
+  type Stored,
+  type StoredMonitor,
+  type StoredResources,
+} from "../storage.ts"
+import type { Connection } from "./connection.ts"
+import { removeNetwork, releaseRows } from "./remove.ts"
+
+interface ResourceRow {
+  readonly id: string
+  readonly definition: string
+  readonly revision: string
+}
+
+const networkDefinition = Schema.decodeUnknownEffect(Schema.fromJsonString(NetworkDefinition))
+const monitorDefinition = Schema.decodeUnknownEffect(Schema.fromJsonString(MonitorDefinition))
+const sinkDefinition = Schema.decodeUnknownEffect(Schema.fromJsonString(SinkDefinition))
+
+const decode = <D>(
+  kind: ResourceKind,
+  read: (text: string) => Effect.Effect<D, Schema.SchemaError>,
+  { id, definition, revision }: ResourceRow,
+): Effect.Effect<Stored<D>, StorageError> =>
+  read(definition).pipe(
+    Effect.map((decoded) => ({ definition: decoded, revision })),
+    Effect.mapError(
+      (error) =>
+        new StorageError({
+          operation: "resources",
+          reason: `the stored ${kind} '${id}' cannot be read: ${error.message}; put it again or delete it`,
+          retryable: false,
+        }),
+    ),
+  )
+
+const apply = async (em: EntityManager, changes: ResourceChanges, now: number): Promise<void> => {
+  for (const id of changes.deleteMonitors ?? []) {
+    await releaseRows(em, { monitor: id }, now)
+    await em.nativeDelete(MonitorEntity, { id })
+  }
+  for (const id of changes.deleteSinks ?? []) {
+    await releaseRows(em, { sink: id }, now)
+    await em.nativeDelete(SinkEntity, { id })
+  }
+  for (const id of changes.deleteNetworks ?? []) {
+    await removeNetwork(em, id)
+    await em.nativeDelete(NetworkEntity, { id })
+  }
+  for (const { definition, revision } of changes.putNetworks ?? []) {
+    await em.upsert(NetworkEntity, { id: definition.id, definition: JSON.stringify(definition), revision })
+  }
+  for (const { definition, revision } of changes.putSinks ?? []) {
+    await em.upsert(SinkEntity, { id: definition.id, definition: JSON.stringify(definition), revision })
+  }
+  for (const { definition, revision, matchRevision, effectiveFrom } of changes.putMonitors ?? []) {
+    await em.upsert(MonitorEntity, {
+      id: definition.id,
+      network: definition.network,
+      definition: JSON.stringify(definition),
+      revision,
+      matchRevision,
+      effectivePrimary: effectiveFrom?.primary ?? null,
+      effectiveSecondary: effectiveFrom?.secondary ?? null,
+    })
+  }
+  for (const seed of changes.seeds ?? []) await em.upsert(SeedEntity, { ...seed })
+}
+
+/** The resources, read and changed through MikroORM. */
+export const makeResources = (connection: Connection) => {
+  const read: Effect.Effect<StoredResources, StorageError> = Effect.gen(function* () {
+    const stored = yield* connection.unit("resources", async (em) => ({
+      networks: await em.find(NetworkEntity, {}, { orderBy: { id: "asc" } }),
+      monitors: await em.find(MonitorEntity, {}, { orderBy: { id: "asc" } }),
+      sinks: await em.find(SinkEntity, {}, { orderBy: { id: "asc" } }),
+    }))
+    return {
+      networks: yield* Effect.forEach(stored.networks, (row) => decode("network", networkDefinition, row)),
+      monitors: yield* Effect.forEach(stored.monitors, (row) =>
+        decode("monitor", monitorDefinition, row).pipe(
+          Effect.map((monitor): StoredMonitor => ({
+            ...monitor,
+            matchRevision: row.matchRevision,
+            effectiveFrom:
+              row.effectivePrimary == null || row.effectiveSecondary == null
+                ? null
+                : { primary: row.effectivePrimary, secondary: row.effectiveSecondary },
+          })),
+        ),
+      ),
+      sinks: yield* Effect.forEach(stored.sinks, (row) => decode("sink", sinkDefinition, row)),
+    }
+  })
+
+  const seeds: Effect.Effect<ReadonlyArray<SeedRecord>, StorageError> = connection
+    .unit("seeds", (em) => em.find(SeedEntity, {}, { orderBy: { kind: "asc", id: "asc" } }))
+    .pipe(
+      Effect.map((found) => found.map(({ kind, id, path, hash }) => ({ kind: kind as ResourceKind, id, path, hash }))),
+    )
+
+  return {
+    read,
+    seeds,
+    change: (changes: ResourceChanges, now: number): Effect.Effect<void, StorageError> =>
+      connection.unit("change", (em) => apply(em, changes, now)),
+  }
+}

@@ -1,0 +1,86 @@
+import type { Anchor } from "../../plugin/source.ts"
+import type { DeliveryRow, Pipeline } from "../storage.ts"
+import type { PipelineTuple } from "./group.ts"
+import { NetworkRow } from "./group.ts"
+import { type Native, rows, type Value } from "./native.ts"
+import { debtsSql, sql } from "./sql.ts"
+
+type DeliveryTuple = readonly [
+  seq: number,
+  monitor: string,
+  matchId: string,
+  life: number,
+  kind: DeliveryRow["kind"],
+  primary: number,
+  secondary: number,
+  state: DeliveryRow["state"],
+  attempts: number,
+  slot: number,
+  payload: string,
+]
+
+/** Prepares the reads that a pipeline starts and runs from. */
+export const makeRowReads = (native: Native) => {
+  const pipeline = rows<PipelineTuple>(native, sql.network)
+  const owed = rows<DeliveryTuple>(native, sql.owed)
+  const openSlots = rows<readonly [primary: number, secondary: number, rows: number]>(native, sql.openSlots)
+  const nextOwedSink = rows<readonly [string]>(native, sql.nextOwedSink)
+  const anchors = rows<readonly [primary: number, hash: string]>(native, sql.anchors)
+
+  const count = (text: string, values: ReadonlyArray<Value>): number =>
+    rows<readonly [number]>(native, text).get(...values)![0]
+
+  return {
+    pipeline: (network: string): Pipeline | null => {
+      const tuple = pipeline.get(network)
+      if (tuple === undefined) return null
+      const row = new NetworkRow(network, tuple)
+      if (row.deleted) return null
+      const { minted, checkpoint, checkpointAt, feedPosition } = row
+      return { network, minted, checkpoint, checkpointAt, feedPosition }
+    },
+
+    owed: (network: string, sink: string, afterSeq: number, limit: number): ReadonlyArray<DeliveryRow> =>
+      owed
+        .all(network, sink, afterSeq, limit)
+        .map(([seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, payload]) => ({
+          seq,
+          network,
+          sink,
+          monitor,
+          matchId,
+          life,
+          kind,
+          cursor: { primary, secondary },
+          state,
+          attempts,
+          slot: slot === 1,
+          payload,
+        })),
+
+    openSlots: (network: string) =>
+      openSlots.all(network).map(([primary, secondary, rows]) => ({ cursor: { primary, secondary }, rows })),
+
+    owedSinks: (network: string): ReadonlyArray<string> => {
+      const sinks: Array<string> = []
+      // One lookup a sink: the index is in the order of sinks.
+      for (let next = nextOwedSink.get(network, ""); next !== undefined; next = nextOwedSink.get(network, next[0])) {
+        sinks.push(next[0])
+      }
+      return sinks
+    },
+
+    debts: (by: { readonly network?: string; readonly monitor?: string; readonly sink?: string }) => {
+      const named = {
+        network: by.network !== undefined,
+        sink: by.sink !== undefined,
+        monitor: by.monitor !== undefined,
+      }
+      const values = [by.network, by.sink, by.monitor].filter((value) => value !== undefined)
+      return { owed: count(debtsSql("owed", named), values), dead: count(debtsSql("dead", named), values) }
+    },
+
+    anchors: (network: string, atOrBefore: number, limit: number): ReadonlyArray<Anchor> =>
+      anchors.all(network, atOrBefore, limit).map(([primary, hash]) => ({ primary, hash })),
+  }
+}

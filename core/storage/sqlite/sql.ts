@@ -1,0 +1,119 @@
+/**
+ * Every statement of the hot path. Each is a lookup in an index, also at millions of rows; a test asks the planner.
+ * CROSS JOIN fixes the order of a join, INDEXED BY the index where the planner, which has no statistics, prefers another.
+ */
+
+const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
+const matchOf = `CROSS JOIN matches m ON m.pk = d.match_pk`
+
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.payload`
+const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
+const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
+const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.created_at, m.payload, m.ended`
+
+const stillOwed = `settled_at IS NULL
+  AND (kind = 'retracted' OR NOT EXISTS (SELECT 1 FROM matches m WHERE m.pk = match_pk AND m.ended = 1))`
+
+export interface DeadFilter {
+  readonly sink: boolean
+  readonly monitor: boolean
+}
+
+const deadIndex = ({ sink }: { readonly sink: boolean }): string =>
+  `INDEXED BY ${sink ? "deliveries_dead_sink" : "deliveries_dead"}`
+
+const deadWhere = ({ sink, monitor }: DeadFilter): string =>
+  `d.network = ?${sink ? " AND d.sink = ?" : ""} AND d.died > ?${monitor ? " AND m.monitor = ?" : ""}`
+
+/** Columns of an inserted match and delivery, in order. */
+export const matchColumns =
+  "pk, id, life, network, monitor, revision, primary_pos, secondary_pos, event_time, position, late, ended, payload"
+export const deliveryColumns =
+  "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, reason"
+
+export const sql = {
+  network: `SELECT epoch, deleted, minted_primary, minted_secondary, checkpoint_primary, checkpoint_secondary,
+    checkpoint_at, feed_position FROM pipelines WHERE network = ?`,
+  insertNetwork: `INSERT INTO pipelines (network, epoch) VALUES (?, ?)`,
+  updateNetwork: `UPDATE pipelines SET epoch = ?, deleted = ?, minted_primary = ?, minted_secondary = ?,
+    checkpoint_primary = ?, checkpoint_secondary = ?, checkpoint_at = ?, feed_position = ? WHERE network = ?`,
+  counter: `SELECT value FROM counters WHERE name = ?`,
+  updateCounter: `UPDATE counters SET value = ? WHERE name = ?`,
+
+  anyInRange: `SELECT 1 FROM matches WHERE network = ? AND primary_pos >= ? AND primary_pos <= ?
+    AND (primary_pos, secondary_pos) >= (?, ?) LIMIT 1`,
+  newestLife: `SELECT life, ended FROM matches WHERE network = ? AND primary_pos = ? AND secondary_pos = ? AND id = ?
+    ORDER BY life DESC LIMIT 1`,
+  putAnchor: `INSERT INTO anchors (network, primary_pos, hash) VALUES (?, ?, ?)
+    ON CONFLICT (network, primary_pos) DO UPDATE SET hash = excluded.hash`,
+  addAnchor: `INSERT INTO anchors (network, primary_pos, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+  anchor: `SELECT hash FROM anchors WHERE network = ? AND primary_pos = ?`,
+  effective: `UPDATE monitors SET effective_primary = ?, effective_secondary = ?
+    WHERE id = ? AND network = ? AND match_revision = ?`,
+
+  delivered: `UPDATE deliveries SET state = 'delivered', attempts = ?, reason = ?, settled_at = ?
+    WHERE seq = ? AND network = ? AND ${stillOwed}`,
+  dead: `UPDATE deliveries SET state = 'dead', attempts = ?, reason = ?, settled_at = ?, died = ?
+    WHERE seq = ? AND network = ? AND ${stillOwed}`,
+  offered: `UPDATE deliveries SET state = 'offered' WHERE seq = ? AND network = ? AND state = 'pending' AND ${stillOwed}`,
+
+  owed: `SELECT ${deliveryRow} FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
+    WHERE d.network = ? AND d.sink = ? AND d.seq > ? AND ${owed} ORDER BY d.seq LIMIT ?`,
+  openSlots: `SELECT d.primary_pos, d.secondary_pos, count(*) FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
+    WHERE d.network = ? AND d.slot = 1 AND ${owed} GROUP BY d.primary_pos, d.secondary_pos
+    ORDER BY d.primary_pos, d.secondary_pos`,
+  nextOwedSink: `SELECT d.sink FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
+    WHERE d.network = ? AND d.sink > ? AND ${owed} ORDER BY d.sink LIMIT 1`,
+  anchors: `SELECT primary_pos, hash FROM anchors WHERE network = ? AND primary_pos <= ?
+    ORDER BY primary_pos DESC LIMIT ?`,
+
+  feedMatches: `SELECT ${matchItem} FROM matches
+    WHERE network = ? AND position > ? AND position <= ? AND ended <= ? ORDER BY position LIMIT ?`,
+  feedMatchesOf: `SELECT ${matchItem} FROM matches INDEXED BY matches_monitor_position
+    WHERE network = ? AND monitor = ? AND position > ? AND position <= ? AND ended <= ? ORDER BY position LIMIT ?`,
+  feedRetracted: `SELECT ${retractedItem} FROM matches
+    WHERE network = ? AND ended_position > ? AND ended_position <= ? ORDER BY ended_position LIMIT ?`,
+  feedRetractedOf: `SELECT ${retractedItem} FROM matches INDEXED BY matches_monitor_ended
+    WHERE network = ? AND monitor = ? AND ended_position > ? AND ended_position <= ? ORDER BY ended_position LIMIT ?`,
+  feedState: `SELECT network, feed_position FROM pipelines WHERE network = ? AND deleted = 0`,
+  feedStates: `SELECT network, feed_position FROM pipelines WHERE deleted = 0 ORDER BY network`,
+  trims: `SELECT monitor, kind, position FROM feed_trims WHERE network = ?`,
+
+  sweep: `SELECT seq, primary_pos, match_pk, state IN ('delivered', 'cancelled', 'discarded') FROM deliveries
+    WHERE network = ? AND primary_pos < ? AND (primary_pos, match_pk, seq) > (?, ?, ?)
+    ORDER BY primary_pos, match_pk, seq LIMIT ?`,
+  deleteDelivery: `DELETE FROM deliveries WHERE seq = ?`,
+  deleteMatch: `DELETE FROM matches WHERE pk = ? AND position IS NULL AND ended_position IS NULL
+    AND NOT EXISTS (SELECT 1 FROM deliveries d
+      WHERE d.network = matches.network AND d.primary_pos = matches.primary_pos AND d.match_pk = matches.pk)`,
+  oldestMatches: `SELECT pk, position, monitor, primary_pos FROM matches
+    WHERE network = ? AND position > 0 AND position <= ? ORDER BY position LIMIT ?`,
+  oldestRetracted: `SELECT pk, ended_position, monitor, primary_pos FROM matches
+    WHERE network = ? AND ended_position > 0 AND ended_position <= ? ORDER BY ended_position LIMIT ?`,
+  trimMatch: `UPDATE matches SET position = NULL WHERE pk = ?`,
+  trimRetracted: `UPDATE matches SET ended_position = NULL WHERE pk = ?`,
+  putTrim: `INSERT INTO feed_trims (network, monitor, kind, position) VALUES (?, ?, ?, ?)
+    ON CONFLICT (network, monitor, kind) DO UPDATE SET position = max(position, excluded.position)`,
+  newestAnchor: `SELECT primary_pos FROM anchors WHERE network = ? AND primary_pos <= ?
+    ORDER BY primary_pos DESC LIMIT 1`,
+  deleteAnchors: `DELETE FROM anchors WHERE network = ? AND primary_pos IN (
+    SELECT primary_pos FROM anchors WHERE network = ? AND primary_pos < ? ORDER BY primary_pos LIMIT ?)`,
+} as const
+
+/** Dead letters behind one in the order of dying: network, sink if filtered, died, monitor if filtered, limit. */
+export const deadLettersSql = (filter: DeadFilter): string =>
+  `SELECT ${deadLetter} FROM deliveries d ${deadIndex(filter)} ${matchOf} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?`
+
+/** How many dead letters there are, with the same parameters but the limit. */
+export const deadLetterCountSql = (filter: DeadFilter): string =>
+  `SELECT count(*) FROM deliveries d ${deadIndex(filter)} ${filter.monitor ? matchOf : ""} WHERE ${deadWhere(filter)}`
+
+/** Owed and dead rows by any of network, sink and monitor, in this order of parameters. */
+export const debtsSql = (
+  what: "owed" | "dead",
+  by: { readonly network: boolean; readonly sink: boolean; readonly monitor: boolean },
+): string =>
+  `SELECT count(*) FROM pipelines p CROSS JOIN deliveries d
+    ${what === "owed" ? "INDEXED BY deliveries_owed" : deadIndex(by)} ${matchOf}
+    WHERE d.network = p.network${by.network ? " AND p.network = ?" : ""}${by.sink ? " AND d.sink = ?" : ""}
+    AND ${what === "owed" ? owed : "d.died > 0"}${by.monitor ? " AND m.monitor = ?" : ""}`

@@ -1,0 +1,306 @@
+import { Context, type Effect, Schema } from "effect"
+import type { Cursor } from "../model/cursor.ts"
+import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import type { Anchor } from "../plugin/source.ts"
+
+/** A database operation failed after its retries. `retryable`: the same call may succeed later (locked, full, away). */
+export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
+  operation: Schema.String,
+  reason: Schema.String,
+  retryable: Schema.Boolean,
+}) {
+  override get message() {
+    return `storage: ${this.operation}: ${this.reason}`
+  }
+}
+
+/** The writer no longer owns the network: another claim has a later epoch. Nothing was written. */
+export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { network: Schema.String }) {
+  override get message() {
+    return `network ${this.network} is owned by another process`
+  }
+}
+
+/** A claim on a network's pipeline; each hot write carries it and is refused when its epoch is no longer the newest. */
+export interface Owner {
+  readonly network: string
+  readonly epoch: number
+}
+
+export interface Pipeline {
+  readonly network: string
+  /** The end of what was matched and stands in rows; null before the start was resolved. */
+  readonly minted: Cursor | null
+  /** Everything at or before it is finished. Never behind `minted`. */
+  readonly checkpoint: Cursor | null
+  /** When the checkpoint was written, in ms. */
+  readonly checkpointAt: number
+  readonly feedPosition: number
+}
+
+export interface Stored<D> {
+  readonly definition: D
+  /** Changes with every change of the definition. */
+  readonly revision: string
+}
+
+export interface StoredMonitor extends Stored<MonitorDefinition> {
+  /** Hash of selector, predicate and gate. */
+  readonly matchRevision: string
+  /** The cursor before the first batch that this `matchRevision` saw; null until then. */
+  readonly effectiveFrom: Cursor | null
+}
+
+export interface StoredResources {
+  readonly networks: ReadonlyArray<Stored<NetworkDefinition>>
+  readonly monitors: ReadonlyArray<StoredMonitor>
+  readonly sinks: ReadonlyArray<Stored<SinkDefinition>>
+}
+
+export type ResourceKind = "network" | "monitor" | "sink"
+
+/** The content of a seed file that was last applied to a resource, by its hash. */
+export interface SeedRecord {
+  readonly kind: ResourceKind
+  readonly id: string
+  readonly path: string
+  readonly hash: string
+}
+
+/** A set of resource changes, applied whole or not at all. A monitor put keeps `effectiveFrom` as given. */
+export interface ResourceChanges {
+  readonly putNetworks?: ReadonlyArray<Stored<NetworkDefinition>>
+  readonly putMonitors?: ReadonlyArray<StoredMonitor>
+  readonly putSinks?: ReadonlyArray<Stored<SinkDefinition>>
+  readonly deleteMonitors?: ReadonlyArray<string>
+  readonly deleteSinks?: ReadonlyArray<string>
+  /** Removes the networks with every row keyed by them; their feed positions go on from where they were. */
+  readonly deleteNetworks?: ReadonlyArray<string>
+  readonly seeds?: ReadonlyArray<SeedRecord>
+  /** Owed and dead rows of a sink or monitor to give up: never attempted ones are cancelled, the others discarded. */
+  readonly discard?: ReadonlyArray<{ readonly sink: string } | { readonly monitor: string }>
+}
+
+/** A match to be minted, with the sinks that shall have a delivery row of it. */
+export interface NewMatch {
+  readonly id: string
+  readonly monitor: string
+  /** The monitor's `matchRevision`. */
+  readonly revision: string
+  readonly cursor: Cursor
+  readonly time: number | null
+  /** As `encodePayload` made it. */
+  readonly payload: string
+  readonly sinks: ReadonlyArray<string>
+  /**
+   * Set when the predicate failed on this event: the rows are minted dead with this reason and the match is not shown
+   * in the feed.
+   */
+  readonly failure?: string
+}
+
+export interface MintInput {
+  /** The end of the batch. */
+  readonly upTo: Cursor
+  /** The new checkpoint, when the batch leaves nothing open before it; at most `upTo`. */
+  readonly checkpoint: Cursor | null
+  readonly anchors: ReadonlyArray<Anchor>
+  /** In cursor order. */
+  readonly matches: ReadonlyArray<NewMatch>
+  /** How many rows a sink's idle worker takes at once: so many of its first rows are minted `offered`. */
+  readonly offer: ReadonlyMap<string, number>
+  /** Monitors whose present revision saw its first batch, with their `effectiveFrom`. */
+  readonly effective: ReadonlyArray<{ readonly monitor: string; readonly matchRevision: string; readonly from: Cursor }>
+}
+
+/** A delivery row as its worker sees it. */
+export interface DeliveryRow {
+  /** Order in its sink, over all networks; also the row's key. */
+  readonly seq: number
+  readonly network: string
+  readonly sink: string
+  readonly monitor: string
+  readonly matchId: string
+  readonly life: number
+  readonly kind: "match" | "retracted"
+  readonly cursor: Cursor
+  readonly state: "pending" | "offered"
+  readonly attempts: number
+  /** Whether its cursor's slot of the checkpoint waits for it. */
+  readonly slot: boolean
+  /** The match's stored payload. */
+  readonly payload: string
+}
+
+export interface Minted {
+  /** The delivery rows that were written and are owed, in `seq` order. */
+  readonly rows: ReadonlyArray<DeliveryRow>
+  /** Feed items that were written: position after the group, and how many. */
+  readonly feedPosition: number
+  readonly shown: number
+}
+
+/** How a delivery ended. `attempts` counts all of them. */
+export interface Outcome {
+  readonly seq: number
+  readonly state: "delivered" | "dead"
+  readonly attempts: number
+  readonly reason: string | null
+}
+
+export interface LateMintInput {
+  /** Anchors that came with the find; a height that has none recorded gets this one. */
+  readonly anchors: ReadonlyArray<Anchor>
+  readonly matches: ReadonlyArray<NewMatch & { readonly hash: string }>
+}
+
+export interface FeedFilter {
+  readonly network?: string
+  readonly monitor?: string
+}
+
+export interface MatchItem {
+  readonly kind: "match"
+  readonly network: string
+  readonly position: number
+  readonly life: number
+  readonly emission: string | null
+  readonly late: boolean
+  readonly matchId: string
+  readonly monitor: string
+  readonly cursor: Cursor
+  readonly time: number | null
+  readonly payload: string
+}
+
+export interface RetractedItem {
+  readonly kind: "retracted"
+  readonly network: string
+  readonly position: number
+  readonly life: number
+  readonly matchId: string
+  readonly monitor: string
+  readonly cursor: Cursor
+}
+
+export type StoredFeedItem = MatchItem | RetractedItem
+
+/** The newest item of a network, and the newest one that was trimmed, for each monitor and kind. */
+export interface FeedState {
+  readonly network: string
+  readonly position: number
+  readonly trims: ReadonlyArray<{
+    readonly monitor: string
+    readonly kind: "match" | "retracted"
+    readonly position: number
+  }>
+}
+
+export interface DeadLetterRow {
+  readonly seq: number
+  /** Order of dying, over all networks. */
+  readonly died: number
+  readonly network: string
+  readonly sink: string
+  readonly monitor: string
+  readonly matchId: string
+  readonly life: number
+  readonly cursor: Cursor
+  readonly kind: "match" | "retracted"
+  readonly attempts: number
+  readonly reason: string
+  readonly createdAt: number
+  readonly payload: string | null
+  /** Whether the match was taken back since. */
+  readonly ended: boolean
+}
+
+export interface DeadLetterFilter {
+  readonly network: string
+  readonly sink?: string
+  readonly monitor?: string
+}
+
+export interface PruneInput {
+  /** In primaries. */
+  readonly journalDepth: number
+  /** In feed items. */
+  readonly feedRetention: number
+  /** The most rows that one call may touch. */
+  readonly limit: number
+}
+
+type Read<A> = Effect.Effect<A, StorageError>
+type Write<A> = Effect.Effect<A, StorageError | NotOwner>
+
+/**
+ * Everything durable. Rows are the truth: what a call wrote is on disk when it succeeds. Hot writes of all networks are
+ * committed in groups; each call stands alone in its group, one that fails takes no other with it.
+ */
+export class Storage extends Context.Service<
+  Storage,
+  {
+    readonly resources: Read<StoredResources>
+    readonly change: (changes: ResourceChanges) => Effect.Effect<void, StorageError>
+    readonly seeds: Read<ReadonlyArray<SeedRecord>>
+
+    /** Takes the network over: the next epoch. Makes its pipeline row if there is none. */
+    readonly claim: (network: string) => Read<Owner>
+    readonly pipeline: (network: string) => Read<Pipeline | null>
+    /** Stores the resolved start as the first `minted` and checkpoint, unless there is one. */
+    readonly begin: (owner: Owner, start: Cursor) => Write<void>
+    /**
+     * Mints a batch in one transaction. A match whose newest life has not ended is left out; one whose newest life has
+     * ended opens the next. Feed positions are taken for all shown matches at once.
+     */
+    readonly mint: (owner: Owner, input: MintInput) => Write<Minted>
+    /** Mints late finds: no slot, no move of `minted`; an event whose hash is not the recorded one is left out. */
+    readonly mintLate: (owner: Owner, input: LateMintInput) => Write<Minted>
+    /** Writes outcomes and marks rows offered, in one transaction. An outcome of a row that is not owed changes nothing. */
+    readonly settle: (
+      owner: Owner,
+      input: { readonly outcomes: ReadonlyArray<Outcome>; readonly offered: ReadonlyArray<number> },
+    ) => Write<void>
+    /** Moves the checkpoint forward; at most to `minted`, never back. */
+    readonly checkpoint: (owner: Owner, cursor: Cursor) => Write<void>
+    /** Owed rows of a network's sink in `seq` order behind `afterSeq`. */
+    readonly owed: (
+      network: string,
+      sink: string,
+      page: { readonly afterSeq: number; readonly limit: number },
+    ) => Read<ReadonlyArray<DeliveryRow>>
+    /** The cursors of owed rows that hold a slot, with how many rows each, in cursor order. */
+    readonly openSlots: (network: string) => Read<ReadonlyArray<{ readonly cursor: Cursor; readonly rows: number }>>
+    /** Sinks that a network owes rows to. */
+    readonly owedSinks: (network: string) => Read<ReadonlyArray<string>>
+    /** Owed and dead rows that a deletion would take away. */
+    readonly debts: (by: { readonly network?: string; readonly monitor?: string; readonly sink?: string }) => Read<{
+      readonly owed: number
+      readonly dead: number
+    }>
+    /** Recorded hashes at or before a primary, newest first. */
+    readonly anchors: (network: string, atOrBefore: number, limit: number) => Read<ReadonlyArray<Anchor>>
+    /** Removes what no one needs any more, in a bounded transaction; false when nothing was left to remove. */
+    readonly prune: (owner: Owner, input: PruneInput) => Write<boolean>
+
+    /** Items of one network behind `after` (and at or before `upTo`), in position order. */
+    readonly feedPage: (page: {
+      readonly network: string
+      readonly monitor?: string
+      readonly kinds: ReadonlyArray<"match" | "retracted">
+      readonly after: number
+      readonly upTo?: number
+      readonly limit: number
+      /** Leave out matches that a retraction took back. */
+      readonly standing?: boolean
+    }) => Read<ReadonlyArray<StoredFeedItem>>
+    /** Every network that the feed has ever known, deleted ones left out. */
+    readonly feedStates: (network?: string) => Read<ReadonlyArray<FeedState>>
+
+    readonly deadLetters: (
+      filter: DeadLetterFilter,
+      page: { readonly after: number; readonly limit: number },
+    ) => Read<ReadonlyArray<DeadLetterRow>>
+    readonly deadLetterCount: (filter: DeadLetterFilter) => Read<number>
+  }
+>()("blockwatcher/Storage") {}

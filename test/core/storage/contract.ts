@@ -1,0 +1,18 @@
+import { describe } from "@effect/vitest"
+import type { Layer } from "effect"
+import type { Storage } from "../../../core/storage/storage.ts"
+import { feed } from "./contract/feed.ts"
+import { minting } from "./contract/minting.ts"
+import { ownership } from "./contract/ownership.ts"
+import { progress } from "./contract/progress.ts"
+import { pruning } from "./contract/pruning.ts"
+import { resources } from "./contract/resources.ts"
+import { settling } from "./contract/settling.ts"
+import { testWith } from "./contract/support.ts"
+
+const parts = { ownership, progress, minting, settling, feed, pruning, resources }
+
+/** What every implementation of Storage does. `layer` makes an empty database each time it is called. */
+export const storageContract = (name: string, layer: () => Layer.Layer<Storage, unknown>): void => {
+  for (const [part, declare] of Object.entries(parts)) describe(`${name}: ${part}`, () => declare(testWith(layer)))
+}

@@ -1,0 +1,106 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { NotOwner, Storage, StorageError } from "../../../../core/storage/storage.ts"
+import { at, batch, match, monitor, network, sink } from "../builders.ts"
+import { everything, all, started, type Test } from "./support.ts"
+
+/** The part of the contract about resources. */
+export const resources = (test: Test): void => {
+  test("a change is stored whole and read back as it was put", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const changes = {
+        putNetworks: [network("net", { chain_id: 1, urls: ["http://127.0.0.1"] })],
+        putMonitors: [
+          monitor("large", { predicate: "args.value > 1", gate: { count: 3 } }, { effectiveFrom: at(3, 4) }),
+        ],
+        putSinks: [sink("log")],
+        seeds: [{ kind: "sink", id: "log", path: "sinks/log.json", hash: "h1" }],
+      } as const
+      yield* storage.change(changes)
+      assert.deepStrictEqual(yield* storage.resources, {
+        networks: changes.putNetworks,
+        monitors: changes.putMonitors,
+        sinks: changes.putSinks,
+      })
+      const replaced = { ...network("net", { chain_id: 2 }), revision: "net-2" }
+      yield* storage.change({ putNetworks: [replaced], seeds: [{ ...changes.seeds[0], hash: "h2" }] })
+      assert.deepStrictEqual((yield* storage.resources).networks, [replaced])
+      assert.deepStrictEqual(yield* storage.seeds, [{ ...changes.seeds[0], hash: "h2" }])
+    }))
+
+  test("a change that fails half way changes nothing", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      yield* storage.change({ putSinks: [sink("log")] })
+      const broken = { ...monitor("broken"), matchRevision: null as unknown as string }
+      const error = yield* Effect.flip(
+        storage.change({ deleteSinks: ["log"], putNetworks: [network("net")], putMonitors: [broken] }),
+      )
+      assert.instanceOf(error, StorageError)
+      assert.deepStrictEqual(yield* storage.resources, { networks: [], monitors: [], sinks: [sink("log")] })
+    }))
+
+  test("a deleted resource keeps its seed record", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const seed = { kind: "sink", id: "log", path: "sinks/log.json", hash: "h1" } as const
+      yield* storage.change({ putSinks: [sink("log")], seeds: [seed] })
+      yield* storage.change({ deleteSinks: ["log"] })
+      assert.deepStrictEqual((yield* storage.resources).sinks, [])
+      assert.deepStrictEqual(yield* storage.seeds, [seed])
+    }))
+
+  test("a deleted network leaves no row, and a new one of its id goes on with the positions", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const other = yield* started("other")
+      yield* storage.change({ putNetworks: [network("net"), network("other")], putMonitors: [monitor("transfers")] })
+      const anchors = [{ primary: 1, hash: "one" }]
+      yield* storage.mint(owner, batch([match(at(1)), match(at(2))], { anchors }))
+      yield* storage.mint(other.owner, batch([match(at(1))]))
+      yield* storage.change({ deleteNetworks: ["net"], deleteMonitors: ["transfers"] })
+
+      assert.isNull(yield* storage.pipeline("net"))
+      assert.deepStrictEqual(yield* storage.owedSinks("net"), [])
+      assert.deepStrictEqual(yield* storage.anchors("net", 9, 9), [])
+      assert.deepStrictEqual(yield* storage.feedPage({ network: "net", ...everything }), [])
+      assert.deepStrictEqual(
+        (yield* storage.feedStates()).map((state) => state.network),
+        ["other"],
+      )
+      const stale = yield* Effect.flip(storage.mint(owner, batch([match(at(3))])))
+      assert.instanceOf(stale, NotOwner)
+
+      const next = yield* storage.claim("net")
+      assert.deepInclude(yield* storage.pipeline("net"), { minted: null, checkpoint: null, feedPosition: 2 })
+      yield* storage.begin(next, at(0))
+      const minted = yield* storage.mint(next, batch([match(at(1))]))
+      assert.deepInclude(minted, { shown: 1, feedPosition: 3 })
+      assert.lengthOf(yield* storage.owed("other", "log", all), 0)
+    }))
+
+  test("a deleted sink or monitor owes nothing any more and has no dead letters", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const sinks = ["log", "alerts"]
+      const { rows } = yield* storage.mint(
+        owner,
+        batch([match(at(1), { sinks }), match(at(2), { sinks }), match(at(3), { monitor: "mints", sinks })]),
+      )
+      yield* storage.settle(owner, {
+        outcomes: [{ seq: rows[0]!.seq, state: "dead", attempts: 1, reason: "gone" }],
+        offered: [rows[2]!.seq],
+      })
+      yield* storage.change({ deleteSinks: ["log"] })
+      assert.deepStrictEqual(yield* storage.debts({ sink: "log" }), { owed: 0, dead: 0 })
+      assert.deepStrictEqual(yield* storage.owedSinks("net"), ["alerts"])
+      yield* storage.change({ deleteMonitors: ["mints"] })
+      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 0 })
+      yield* storage.settle(owner, {
+        outcomes: [{ seq: rows[2]!.seq, state: "dead", attempts: 2, reason: "too late" }],
+        offered: [],
+      })
+      assert.strictEqual(yield* storage.deadLetterCount({ network: "net" }), 0)
+    }))
+}

@@ -1,0 +1,120 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { DatabaseTooNew, DatabaseUnusable } from "../../../../core/storage/open-error.ts"
+import { layerSqlite } from "../../../../core/storage/sqlite/layer.ts"
+import { open } from "../../../../core/storage/sqlite/open.ts"
+import { Storage } from "../../../../core/storage/storage.ts"
+import { at, batch, match } from "../builders.ts"
+import { databaseFiles } from "./files.ts"
+
+const file = databaseFiles()
+const use = <A, E>(path: string, body: (storage: Storage["Service"]) => Effect.Effect<A, E>) =>
+  Storage.use(body).pipe(Effect.provide(layerSqlite({ path }), { local: true }))
+
+describe("opening a database", () => {
+  it.effect("makes the folder and the file, and finds them again", () =>
+    Effect.gen(function* () {
+      const path = file("deep/down/storage.db")
+      const owner = yield* use(path, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* storage.claim("net")
+          yield* storage.begin(owner, at(0))
+          yield* storage.mint(owner, batch([match(at(1))]))
+          return owner
+        }),
+      )
+      assert.isTrue(existsSync(path))
+      const next = yield* use(path, (storage) =>
+        Effect.gen(function* () {
+          assert.lengthOf(yield* storage.owed("net", "log", { afterSeq: 0, limit: 10 }), 1)
+          return yield* storage.claim("net")
+        }),
+      )
+      assert.strictEqual(next.epoch, owner.epoch + 1)
+    }),
+  )
+
+  it.effect("leaves nothing but the file behind when it closes", () =>
+    Effect.gen(function* () {
+      const path = file("closed/storage.db")
+      yield* use(path, (storage) => storage.claim("net"))
+      assert.isFalse(existsSync(`${path}-wal`))
+    }),
+  )
+
+  it.effect("refuses what comes after the layer closed", () =>
+    Effect.gen(function* () {
+      const storage = yield* use(file("late.db"), Effect.succeed)
+      const error = yield* Effect.flip(storage.claim("net"))
+      assert.deepInclude(error, { reason: "the storage is closed", retryable: false })
+    }),
+  )
+
+  it.effect("refuses the database of a newer version and names both", () =>
+    Effect.gen(function* () {
+      const path = file("newer.db")
+      yield* use(path, (storage) => storage.claim("net"))
+      const other = new DatabaseSync(path)
+      other.exec("INSERT INTO mikro_orm_migrations (name) VALUES ('9999-from-the-future')")
+      other.close()
+      const error = yield* Effect.flip(use(path, (storage) => storage.claim("net")))
+      assert.instanceOf(error, DatabaseTooNew)
+      assert.include(error.message, "9999-from-the-future")
+      assert.include(error.message, "0001-initial")
+      assert.include(error.message, "Start the newer version")
+    }),
+  )
+
+  it.effect("says of a file that is no database what to do", () =>
+    Effect.gen(function* () {
+      const path = file("garbage.db")
+      writeFileSync(path, "this is not a database, only text that is long enough to be read as a header".repeat(50))
+      const error = yield* Effect.flip(use(path, (storage) => storage.claim("net")))
+      assert.instanceOf(error, DatabaseUnusable)
+      assert.include(error.message, path)
+      assert.include(error.message, "no SQLite database or is damaged")
+    }),
+  )
+
+  it.effect("says of a path that cannot be a file what to do", () =>
+    Effect.gen(function* () {
+      const folder = file("a-folder")
+      mkdirSync(folder)
+      writeFileSync(file("a-file"), "")
+      for (const path of [folder, `${file("a-file")}/storage.db`]) {
+        const error = yield* Effect.flip(use(path, (storage) => storage.claim("net")))
+        assert.instanceOf(error, DatabaseUnusable)
+        assert.include(error.message, "Check that the path is a file")
+      }
+      assert.isTrue(existsSync(dirname(folder)))
+    }),
+  )
+
+  it.live("lets several open one new file at the same time", () =>
+    Effect.gen(function* () {
+      const path = file("together.db")
+      yield* Effect.all(
+        Array.from({ length: 3 }, () => use(path, (storage) => storage.claim("net"))),
+        { concurrency: "unbounded" },
+      )
+      const owner = yield* use(path, (storage) => storage.claim("net"))
+      assert.strictEqual(owner.epoch, 4)
+    }),
+  )
+
+  it.effect("has in its migrations what its entities say", () =>
+    Effect.gen(function* () {
+      const { orm, native } = yield* open(":memory:")
+      const columns = native.prepare<{ readonly name: string; readonly notnull: number }>(
+        'SELECT name, "notnull" FROM pragma_table_info(?)',
+      )
+      for (const meta of orm.getMetadata().getAll().values()) {
+        const declared = meta.props.map((prop) => ({ name: prop.fieldNames[0]!, notnull: prop.nullable ? 0 : 1 }))
+        assert.sameDeepMembers(columns.all(meta.tableName), declared, meta.tableName)
+      }
+    }),
+  )
+})

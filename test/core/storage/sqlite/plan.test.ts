@@ -1,0 +1,87 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { open } from "../../../../core/storage/sqlite/open.ts"
+import { deadLetterCountSql, deadLettersSql, debtsSql, sql } from "../../../../core/storage/sqlite/sql.ts"
+
+const either = [false, true]
+const statements: Record<string, string> = { ...sql }
+for (const sink of either) {
+  for (const monitor of either) {
+    statements[`deadLetters sink=${sink} monitor=${monitor}`] = deadLettersSql({ sink, monitor })
+    statements[`deadLetterCount sink=${sink} monitor=${monitor}`] = deadLetterCountSql({ sink, monitor })
+    for (const network of either) {
+      for (const what of ["owed", "dead"] as const) {
+        statements[`debts ${what} network=${network} sink=${sink} monitor=${monitor}`] = debtsSql(what, {
+          network,
+          sink,
+          monitor,
+        })
+      }
+    }
+  }
+}
+
+/** The planner's steps for a statement. */
+const planOf = Effect.fnUntraced(function* (statement: string) {
+  const { native } = yield* open(":memory:")
+  const values = Array.from({ length: statement.split("?").length - 1 }, () => 1)
+  return native
+    .prepare<{ readonly detail: string }>(`EXPLAIN QUERY PLAN ${statement}`)
+    .all(...values)
+    .map(({ detail }) => detail)
+})
+
+describe("hot statements", () => {
+  for (const [name, statement] of Object.entries(statements)) {
+    it.effect(`${name} reads no whole table of rows`, () =>
+      Effect.gen(function* () {
+        const scans = (yield* planOf(statement)).filter((step) => /^SCAN (matches|deliveries|m|d|anchors)\b/.test(step))
+        assert.deepStrictEqual(scans, [])
+      }),
+    )
+  }
+
+  const sorted = ["owed", "nextOwedSink", "feedMatches", "feedMatchesOf", "feedRetracted", "feedRetractedOf", "sweep"]
+  for (const name of [...sorted, "deadLetters sink=true monitor=false", "deadLetters sink=false monitor=true"]) {
+    it.effect(`${name} needs no sort`, () =>
+      Effect.gen(function* () {
+        const plan = yield* planOf(statements[name]!)
+        assert.isNotEmpty(plan)
+        assert.isFalse(
+          plan.some((step) => step.includes("TEMP B-TREE")),
+          plan.join("\n"),
+        )
+      }),
+    )
+  }
+
+  const indexes: ReadonlyArray<readonly [string, string]> = [
+    ["owed", "deliveries_owed (network=? AND sink=? AND seq>?)"],
+    ["openSlots", "deliveries_owed (network=?)"],
+    ["nextOwedSink", "deliveries_owed (network=? AND sink>?)"],
+    ["newestLife", "matches_identity (network=? AND primary_pos=? AND secondary_pos=? AND id=?)"],
+    ["anyInRange", "matches_identity (network=? AND primary_pos>? AND primary_pos<?)"],
+    ["feedMatches", "matches_position (network=? AND position>? AND position<?)"],
+    ["feedMatchesOf", "matches_monitor_position (network=? AND monitor=? AND position>? AND position<?)"],
+    ["feedRetracted", "matches_ended (network=? AND ended_position>? AND ended_position<?)"],
+    ["feedRetractedOf", "matches_monitor_ended (network=? AND monitor=? AND ended_position>? AND ended_position<?)"],
+    ["debts owed network=true sink=true monitor=true", "deliveries_owed (network=? AND sink=?)"],
+    ["debts dead network=false sink=true monitor=false", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
+    ["delivered", "INTEGER PRIMARY KEY (rowid=?)"],
+    ["sweep", "deliveries_journal (network=? AND (primary_pos,match_pk)>(?,?) AND primary_pos<?)"],
+    ["deleteMatch", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
+    ["deadLetters sink=false monitor=false", "deliveries_dead (network=? AND died>?)"],
+    ["deadLetters sink=true monitor=true", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
+  ]
+  for (const [name, index] of indexes) {
+    it.effect(`${name} is a lookup in ${index}`, () =>
+      Effect.gen(function* () {
+        const plan = yield* planOf(statements[name]!)
+        assert.isTrue(
+          plan.some((step) => step.endsWith(index)),
+          plan.join("\n"),
+        )
+      }),
+    )
+  }
+})
