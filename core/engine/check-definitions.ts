@@ -13,6 +13,7 @@ import type { ResourceKind, Stored, StoredMonitor } from "../storage/storage.ts"
 import { revisionOf } from "./canonical.ts"
 import type { Catalog, MonitorEntry } from "./catalog.ts"
 import { compileMonitor, matchRevisionOf } from "./compile-monitor.ts"
+import { decodeDefinition } from "./decode-definition.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 
 /** Definitions as they were written: JSON in camelCase. */
@@ -74,17 +75,16 @@ const checkConfig = Effect.fnUntraced(function* (
 })
 
 const checkNetwork = Effect.fnUntraced(function* ({ catalog, plugins }: CheckContext, input: unknown) {
-  const decoded = decodeConfig(NetworkDefinition, input)
-  if (Result.isFailure(decoded)) return Result.fail(decoded.failure)
-  const definition = decoded.success
+  const { definition, problems } = decodeDefinition(NetworkDefinition, input)
+  if (definition === null) return Result.fail(problems)
   const plugin = plugins.source(definition.module)
-  if (plugin === undefined) return Result.fail([missingPlugin(plugins, "source", definition.module)])
+  if (plugin === undefined) return Result.fail([...problems, missingPlugin(plugins, "source", definition.module)])
   const stored = catalog.networks.get(definition.id)
   const config = yield* checkConfig(plugin, definition.config, stored?.definition.config)
-  return Result.map(config, (checked): Stored<NetworkDefinition> => {
-    const complete = { ...definition, config: checked }
-    return { definition: complete, revision: revisionOf(complete) }
-  })
+  if (Result.isFailure(config)) return Result.fail([...problems, ...config.failure])
+  if (problems.length > 0) return Result.fail(problems)
+  const complete = { ...definition, config: config.success }
+  return Result.succeed<Stored<NetworkDefinition>>({ definition: complete, revision: revisionOf(complete) })
 })
 
 const UNSUPPORTED = "is not supported in this version; leave it out"
@@ -113,10 +113,9 @@ export const wrongRetry = ({ retry: { initialBackoffMs, maxBackoffMs } }: SinkDe
       ]
 
 const checkSink = Effect.fnUntraced(function* ({ sinks, plugins }: CheckContext, input: unknown) {
-  const decoded = decodeConfig(SinkDefinition, input)
-  if (Result.isFailure(decoded)) return Result.fail({ problems: decoded.failure, unsupported: false })
-  const definition = decoded.success
-  const problems: Array<Problem> = [...wrongRetry(definition)]
+  const { definition, problems: wrong } = decodeDefinition(SinkDefinition, input)
+  if (definition === null) return Result.fail({ problems: wrong, unsupported: false })
+  const problems: Array<Problem> = [...wrong, ...wrongRetry(definition)]
   const plugin = plugins.sink(definition.module)
   let config: Readonly<Record<string, unknown>> = definition.config
   if (plugin === undefined) problems.push(missingPlugin(plugins, "sink", definition.module))
@@ -140,10 +139,9 @@ const checkMonitor = (
   hasSink: (sink: string) => boolean,
   input: unknown,
 ): Result.Result<MonitorEntry, { readonly problems: ReadonlyArray<Problem>; readonly unsupported: boolean }> => {
-  const decoded = decodeConfig(MonitorDefinition, input)
-  if (Result.isFailure(decoded)) return Result.fail({ problems: decoded.failure, unsupported: false })
-  const definition = decoded.success
-  const problems: Array<Problem> = []
+  const { definition, problems: wrong } = decodeDefinition(MonitorDefinition, input)
+  if (definition === null) return Result.fail({ problems: wrong, unsupported: false })
+  const problems: Array<Problem> = [...wrong]
   definition.sinks.forEach((sink, i) => {
     if (!hasSink(sink)) problems.push({ path: `sinks.${i}`, message: `there is no sink "${sink}"` })
     if (definition.sinks.indexOf(sink) < i) problems.push({ path: `sinks.${i}`, message: `"${sink}" is named twice` })
@@ -189,13 +187,13 @@ export const checkDefinitions = Effect.fnUntraced(function* (
   const sinks: Array<Stored<SinkDefinition>> = []
   const monitors: Array<MonitorEntry> = []
   /** Ids of definitions that are refused themselves: what names them has no problem of its own. */
-  const brokenNetworks = new Set<unknown>()
+  const brokenNetworks = new Map<unknown, string | null>()
   const brokenSinks = new Set<unknown>()
   for (const [index, input] of set.networks.entries()) {
     const checked = yield* checkNetwork(context, input)
     if (Result.isSuccess(checked)) networks.push(checked.success)
     else {
-      brokenNetworks.add(idOf(input))
+      brokenNetworks.set(idOf(input), sourceOf(context, input))
       refused.push({ kind: "network", index, unsupported: false, problems: checked.failure })
     }
   }
@@ -210,7 +208,7 @@ export const checkDefinitions = Effect.fnUntraced(function* (
   const moduleOf = (id: string) =>
     networks.find(({ definition }) => definition.id === id)?.definition.module ??
     context.catalog.networks.get(id)?.definition.module ??
-    (brokenNetworks.has(id) ? null : undefined)
+    brokenNetworks.get(id)
   const hasSink = (id: string) =>
     sinks.some(({ definition }) => definition.id === id) || context.sinks.get(id) !== undefined || brokenSinks.has(id)
   for (const [index, input] of set.monitors.entries()) {
@@ -224,6 +222,16 @@ export const checkDefinitions = Effect.fnUntraced(function* (
 
 const idOf = (input: unknown): unknown =>
   typeof input === "object" && input !== null && "id" in input ? input.id : undefined
+
+/** The module of a network that is refused, if there is such a plugin: what its monitors say can be judged. */
+const sourceOf = ({ plugins }: CheckContext, input: unknown): string | null =>
+  typeof input === "object" &&
+  input !== null &&
+  "module" in input &&
+  typeof input.module === "string" &&
+  plugins.source(input.module) !== undefined
+    ? input.module
+    : null
 
 /** A network that changes its module must still fit the stored monitors that name it. */
 const brokenByModule = (

@@ -22,6 +22,8 @@ export class Seeds extends Context.Service<
   {
     /** Applies all files that changed in one transaction, or nothing. Answers how many resources it put. */
     readonly apply: (files: ReadonlyArray<SeedFile>) => Effect.Effect<number, Refused | Conflict | StorageError>
+    /** Checks what `apply` would put, and puts nothing. */
+    readonly check: (files: ReadonlyArray<SeedFile>) => Effect.Effect<number, Refused | Conflict | StorageError>
   }
 >()("blockwatcher/Seeds") {
   static readonly layer: Layer.Layer<Seeds, never, Engine | Storage | Plugins | Egress | Secrets> = Layer.effect(
@@ -58,7 +60,7 @@ const makeSeeds = Effect.fnUntraced(function* () {
       : Effect.logInfo(`${seed.path}: changes ${fields.join(", ")} of the ${seed.kind} ${id}`)
   }
 
-  const apply = Effect.fnUntraced(function* (files: ReadonlyArray<SeedFile>) {
+  const apply = Effect.fnUntraced(function* (files: ReadonlyArray<SeedFile>, store: boolean) {
     const problems: Array<Problem> = []
     const seeds: Array<Seed> = []
     for (const file of files) {
@@ -100,6 +102,7 @@ const makeSeeds = Effect.fnUntraced(function* () {
     if (changed.length === 0) return 0
     const set = checked.success
     yield* checkFixed(catalog, plugins, storage, set.networks)
+    if (!store) return changed.length
     const definitions = {
       network: set.networks.map(({ definition }) => definition),
       monitor: set.monitors.map(({ stored }) => stored.definition),
@@ -115,7 +118,10 @@ const makeSeeds = Effect.fnUntraced(function* () {
     return changed.length
   })
 
-  return Seeds.of({ apply: (files) => engine.exclusively(apply(files)) })
+  return Seeds.of({
+    apply: (files) => engine.exclusively(apply(files, true)),
+    check: (files) => engine.exclusively(apply(files, false)),
+  })
 })
 
 /** Two files of one kind with one id: neither can be the one that counts. */

@@ -1,0 +1,67 @@
+import { Effect, Layer } from "effect"
+import {
+  Blockwatcher,
+  Conflict,
+  type DeadLetters,
+  type Feed,
+  Refused,
+  type Resources,
+  Seeds,
+} from "../../core/index.ts"
+import { builtInDirectories } from "../../core/plugin/loader-builtin.ts"
+import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
+import { ScriptsDirectory } from "../../plugins/sinks/script/directory.ts"
+import type { Environment } from "../environment.ts"
+import { SeedsRefused, SeedTarget } from "../seeds.ts"
+import { isLoopback } from "../http/guard.ts"
+
+/** What the control plane and the seed files need of a running engine. */
+export type Engine = Resources | Feed | DeadLetters | Blockwatcher | SeedTarget
+
+/** Refusals of the engine in the words of seed files. */
+const inWordsOfSeeds = <E extends { readonly _tag: string }>(
+  result: Effect.Effect<number, Refused | Conflict | E>,
+): Effect.Effect<void, SeedsRefused | E> =>
+  Effect.asVoid(
+    Effect.mapError(result, (error) => {
+      if (error instanceof Refused) return new SeedsRefused({ problems: error.problems })
+      return error instanceof Conflict ? new SeedsRefused({ problems: [{ path: "", message: error.reason }] }) : error
+    }),
+  )
+
+const seedTarget = Layer.effect(
+  SeedTarget,
+  Effect.map(Seeds, ({ apply, check }) =>
+    SeedTarget.of({
+      apply: (files) => inWordsOfSeeds(apply(files)),
+      check: (files) => inWordsOfSeeds(check(files)),
+    }),
+  ),
+)
+
+/**
+ * The engine as the environment describes it, with the built-in plugins and those of the plugins directory. Its networks
+ * start once `startAfter` succeeds.
+ */
+export const engineLayer = (environment: Environment) => (startAfter: Effect.Effect<void>) =>
+  seedTarget.pipe(
+    Layer.provideMerge(
+      Blockwatcher.layer({
+        storage: layerSqlite({
+          path: environment.database.kind === "memory" ? ":memory:" : environment.database.path,
+        }),
+        pluginDirectories: [
+          ...builtInDirectories,
+          ...(environment.pluginsDir === null ? [] : [environment.pluginsDir]),
+        ],
+        egress: { loopback: isLoopback(environment.host), allow: environment.egressAllow },
+        settings: {
+          journalDepth: environment.journalDepth,
+          feedRetention: environment.feedRetention,
+          drainTimeoutMs: environment.drainTimeoutMs,
+        },
+        startAfter,
+      }),
+    ),
+    Layer.provide(Layer.succeed(ScriptsDirectory, environment.scriptsDir)),
+  )

@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import { check } from "./check.ts"
+import { devnet } from "./devnet.ts"
+import { loggingLayer } from "./logging.ts"
+import { packageRoot } from "./package-root.ts"
+import { runMain } from "./run-main.ts"
+import { serve } from "./serve.ts"
+
+const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }
+
+Command.make("blockwatcher").pipe(
+  Command.withDescription("Watches chains and delivers what matches, at least once, with an undo."),
+  Command.withSubcommands([serve, devnet, check]),
+  Command.run({ version }),
+  Effect.provide(
+    Layer.mergeAll(
+      NodeServices.layer,
+      loggingLayer,
+      ConfigProvider.layer(ConfigProvider.fromEnv({ preserveEmptyStrings: true })),
+    ),
+  ),
+  runMain,
+)

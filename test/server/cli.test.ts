@@ -1,0 +1,158 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer, type AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { graphqlData } from "../support/graphql.ts"
+import { until } from "./serve-fake.ts"
+
+const root = join(import.meta.dirname, "../..")
+const BIN = join(root, "bin/blockwatcher.js")
+const FAKE = join(root, "test/server/fake-main.ts")
+
+const children: Array<ChildProcess> = []
+let directory: string
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "cli-"))
+})
+afterEach(async () => {
+  for (const child of children.splice(0)) if (child.exitCode === null) child.kill("SIGKILL")
+  await rm(directory, { recursive: true })
+})
+
+const start = (args: ReadonlyArray<string>, variables: Record<string, string> = {}) => {
+  const child = spawn(process.execPath, args, {
+    cwd: directory,
+    env: { PATH: process.env["PATH"] ?? "", BLOCKWATCHER_PORT: "0", ...variables },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  children.push(child)
+  const output = { stdout: "", stderr: "" }
+  child.stdout.on("data", (chunk) => (output.stdout += chunk))
+  child.stderr.on("data", (chunk) => (output.stderr += chunk))
+  const ended = once(child, "close").then(([code]) => code as number)
+  return { child, output, ended }
+}
+
+/** Starts the server and waits until it says where it is. */
+const serve = async (args: ReadonlyArray<string> = [], variables: Record<string, string> = {}) => {
+  const server = start([FAKE, ...args], variables)
+  await until(() => /open http\S+/.test(server.output.stdout), "the server is up")
+  return { ...server, url: /open (http\S+)/.exec(server.output.stdout)![1]! }
+}
+
+const noStack = /\n\s+at .*\(?.*:\d+:\d+\)?/
+
+describe("blockwatcher serve", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)("says where it is, serves, and ends in order at %s", async (signal) => {
+    const { child, ended, url, output } = await serve()
+    assert.deepEqual(await graphqlData(url, `{ networks { id } }`), { networks: [{ id: "devnet" }] })
+    child.kill(signal)
+    assert.strictEqual(await ended, 0, output.stderr)
+    assert.strictEqual(output.stderr, "")
+  })
+
+  it("lets the engine drain before it ends", async () => {
+    const { child, ended } = await serve(["300"])
+    const started = Date.now()
+    child.kill("SIGTERM")
+    assert.strictEqual(await ended, 0)
+    assert.isAtLeast(Date.now() - started, 300)
+  })
+
+  it("ends at once at a second signal", async () => {
+    const { child, ended, output } = await serve(["60000"])
+    child.kill("SIGTERM")
+    await until(() => output.stdout.includes("finishing what is in flight"), "the drain began")
+    await until(() => child.exitCode !== null || !child.kill("SIGTERM"), "it ended")
+    assert.strictEqual(await ended, 143)
+  })
+
+  it("takes a signal that npm passes on at once for the same one", async () => {
+    const { child, ended } = await serve(["100"])
+    child.kill("SIGINT")
+    child.kill("SIGTERM")
+    assert.strictEqual(await ended, 0)
+  })
+
+  it("ends by force when the drain takes too long", async () => {
+    const { child, ended, output } = await serve(["60000"], { BLOCKWATCHER_DRAIN_TIMEOUT_MS: "100" })
+    child.kill("SIGTERM")
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, /did not finish within/)
+  })
+
+  it("refuses a bad environment, all of it at once, with no secret and no stack", async () => {
+    const { ended, output } = start([BIN, "serve"], {
+      BLOCKWATCHER_PORT: "many",
+      BLOCKWATCHER_DATABASE_URL: "postgres://me:hunter2@db/x",
+      BLOCKWATCHER_API_TOKEN: "hunter 2",
+    })
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, /BLOCKWATCHER_PORT is "many"/)
+    assert.match(output.stderr, /BLOCKWATCHER_DATABASE_URL .*not supported in this version/)
+    assert.match(output.stderr, /BLOCKWATCHER_API_TOKEN/)
+    assert.notMatch(output.stderr + output.stdout, /hunter/)
+    assert.notMatch(output.stderr + output.stdout, noStack)
+  })
+
+  it("says so when its port is in use", async () => {
+    const other = createServer().listen(0, "127.0.0.1")
+    await once(other, "listening")
+    const { port } = other.address() as AddressInfo
+    const { ended, output } = start([FAKE], { BLOCKWATCHER_PORT: `${port}` })
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, new RegExp(`cannot listen on 127.0.0.1:${port}: the port is in use.*BLOCKWATCHER_PORT`))
+    assert.notMatch(output.stderr + output.stdout, noStack)
+    other.close()
+  })
+
+  it("does not start with seed files that are refused", async () => {
+    await mkdir(join(directory, "networks"))
+    await writeFile(join(directory, "networks/n.json"), "refuse me")
+    const { ended, output } = start([FAKE], { BLOCKWATCHER_SEEDS_DIR: directory })
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, /networks\/n\.json: asks to be refused/)
+    assert.notInclude(output.stdout, "is up")
+  })
+})
+
+describe("blockwatcher check", () => {
+  it("accepts what is fine and starts nothing", async () => {
+    const { ended, output } = start([BIN, "check"], { BLOCKWATCHER_SEEDS_DIR: directory })
+    assert.strictEqual(await ended, 0, output.stderr)
+    assert.match(output.stdout, /fine/)
+  })
+
+  it("names the seed files that are not", async () => {
+    await mkdir(join(directory, "sinks"))
+    await writeFile(join(directory, "sinks/s.json"), "{ no")
+    await mkdir(join(directory, "networks"), { recursive: true })
+    await writeFile(join(directory, "networks/n.json"), `{"id":"n","module":"nope","config":{}}`)
+    const { ended, output } = start([BIN, "check"], { BLOCKWATCHER_SEEDS_DIR: directory })
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, /networks\/n\.json\.module: /)
+    assert.match(output.stderr, /sinks\/s\.json: no JSON: .*line 1/)
+  })
+})
+
+describe("the blockwatcher command", () => {
+  it("explains itself, and what it does not know", async () => {
+    const help = start([BIN, "--help"])
+    assert.strictEqual(await help.ended, 0)
+    for (const name of ["serve", "devnet", "check"]) assert.include(help.output.stdout, name)
+    const unknown = start([BIN, "sevre"])
+    assert.strictEqual(await unknown.ended, 1)
+    assert.match(unknown.output.stderr + unknown.output.stdout, /sevre/)
+    assert.notMatch(unknown.output.stderr, noStack)
+  })
+
+  it("says in one line what to run instead under an older Node", async () => {
+    const older = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })`
+    const { ended, output } = start(["--import", `data:text/javascript,${encodeURIComponent(older)}`, BIN, "serve"])
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, /^blockwatcher needs Node 24 or newer, and this is 20\.1\.0: .*npm start.*\n$/)
+  })
+})
