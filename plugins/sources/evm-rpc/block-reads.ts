@@ -1,0 +1,41 @@
+import { Effect } from "effect"
+import { type Header, readHeader, readHeaderAt } from "./header.ts"
+import type { Answer, Call } from "./rpc/client.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Provider } from "./rpc/providers.ts"
+import { toQuantity } from "./wire.ts"
+
+/** The call for a block without its transactions. */
+export const blockByNumber = (tag: string | number): Call => ({
+  method: "eth_getBlockByNumber",
+  params: [typeof tag === "number" ? toQuantity(tag) : tag, false],
+})
+
+/** The provider's answers do not belong to one chain; reading again mends it. */
+export const changed = (provider: Provider, what: string): RpcFailure =>
+  provider.client.failure("missing", `${what}; the chain changed while it was read`)
+
+export const lacks = (provider: Provider, number: number): RpcFailure =>
+  provider.client.failure("missing", `the node does not have block ${number}`)
+
+/** The block that was asked for by number; null if the provider does not have it. */
+export const headerAt = (
+  provider: Provider,
+  answer: Answer,
+  number: number,
+): Effect.Effect<Header | null, RpcFailure> =>
+  Effect.flatMap(Effect.fromResult(answer), (block) => provider.client.read(() => readHeaderAt(block, number)))
+
+/** The block that was asked for by a tag; null if the provider does not have it. */
+export const headerOfTag = (provider: Provider, answer: Answer): Effect.Effect<Header | null, RpcFailure> =>
+  Effect.flatMap(Effect.fromResult(answer), (block) => provider.client.read(() => readHeader(block)))
+
+/** The newest block, which every node has. */
+export const latestHeader = Effect.fnUntraced(function* (
+  provider: Provider,
+  answer: Answer,
+): Effect.fn.Return<Header, RpcFailure> {
+  const latest = yield* headerOfTag(provider, answer)
+  if (latest === null) return yield* provider.client.failure("malformed", "the node has no newest block")
+  return latest
+})

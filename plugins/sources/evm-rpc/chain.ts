@@ -1,0 +1,116 @@
+import { Effect, Result } from "effect"
+import type { SourceRefused } from "../../../core/plugin/error.ts"
+import { blockByNumber, changed, headerAt, headerOfTag, lacks, latestHeader } from "./block-reads.ts"
+import { blocksInDoubt, joinLogs } from "./doubt.ts"
+import type { Header } from "./header.ts"
+import { logsOfBlocks, logsOfRange, type RangeOfLogs } from "./log-reads.ts"
+import type { Log } from "./logs.ts"
+import type { Routing } from "./routing.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Provider, Providers } from "./rpc/providers.ts"
+
+type Reading<A> = Effect.Effect<A, RpcFailure | SourceRefused>
+
+/** Reads blocks and logs from whichever provider serves them. Every answer is checked. */
+export interface Chain {
+  /** The newest block and those behind `tags` (null for one that the node does not know), and who answered. */
+  readonly tagged: (
+    tags: ReadonlyArray<string>,
+  ) => Reading<{ readonly latest: Header; readonly others: ReadonlyArray<Header | null>; readonly by: Provider }>
+  /** The newest block of one provider, and its blocks of these numbers; null for those that it lacks. */
+  readonly headersOn: (
+    provider: Provider,
+    numbers: ReadonlyArray<number>,
+  ) => Effect.Effect<{ readonly latest: Header; readonly headers: ReadonlyArray<Header | null> }, RpcFailure>
+  /** The blocks `from` to `to`, each the parent of the next. Fails if a provider does not have them all. */
+  readonly headers: (from: number, to: number) => Reading<ReadonlyArray<Header>>
+  /** The logs of exactly these blocks, with doubts about missing ones cleared up. */
+  readonly logsOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Log>>
+  /** The logs of a range that no reorganisation is expected to reach. */
+  readonly logsBetween: (from: number, to: number, routing: Routing) => Reading<RangeOfLogs>
+}
+
+/** A block whose bloom contradicts its logs is asked for again so often. */
+const DOUBT_RETRIES = 2
+
+/** Makes the reader of a chain. */
+export const makeChain = (providers: Providers): Chain => {
+  const tagged: Chain["tagged"] = (tags) =>
+    providers.use(
+      Effect.fnUntraced(function* (provider) {
+        const answers = yield* provider.client.batch(["latest", ...tags].map(blockByNumber))
+        const latest = yield* latestHeader(provider, answers[0]!)
+        const others = yield* Effect.forEach(answers.slice(1), (answer) =>
+          headerOfTag(provider, answer).pipe(
+            Effect.catchIf(
+              // what some nodes answer to a tag that they do not know
+              ({ kind }) => kind === "refused" || kind === "unsupported" || kind === "missing",
+              () => Effect.succeed(null),
+            ),
+          ),
+        )
+        return { latest, others, by: provider }
+      }),
+    )
+
+  const headersOn: Chain["headersOn"] = Effect.fnUntraced(function* (provider, numbers) {
+    const answers = yield* provider.client.batch(["latest", ...numbers].map(blockByNumber))
+    const latest = yield* latestHeader(provider, answers[0]!)
+    const headers = yield* Effect.forEach(numbers, (number, i) =>
+      headerAt(provider, answers[i + 1]!, number).pipe(
+        Effect.catchIf(
+          ({ kind }) => kind === "missing",
+          () => Effect.succeed(null),
+        ),
+      ),
+    )
+    return { latest, headers }
+  })
+
+  const headers: Chain["headers"] = (from, to) =>
+    providers.use(
+      Effect.fnUntraced(function* (provider) {
+        const numbers = Array.from({ length: to - from + 1 }, (_, i) => from + i)
+        const answers = yield* provider.client.batch(numbers.map(blockByNumber))
+        const found: Array<Header> = []
+        for (const [i, number] of numbers.entries()) {
+          const next = yield* headerAt(provider, answers[i]!, number)
+          if (next === null) return yield* lacks(provider, number)
+          const previous = found.at(-1)
+          if (previous !== undefined && previous.hash !== next.parentHash)
+            return yield* changed(provider, `block ${number} does not follow block ${number - 1}`)
+          found.push(next)
+        }
+        return found
+      }),
+      { from },
+    )
+
+  const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing) {
+    const { filter } = routing
+    if (filter === null) return []
+    let by: Provider | undefined
+    const ask = (wanted: ReadonlyArray<Header>) =>
+      providers.use(
+        Effect.fnUntraced(function* (provider) {
+          const logs = yield* logsOfBlocks(provider, wanted, filter)
+          by = provider
+          return logs
+        }),
+        { from: wanted[0]!.number, ...(by === undefined ? {} : { avoid: by }) },
+      )
+    let logs = yield* ask(blocks)
+    for (let i = 0; i < DOUBT_RETRIES; i++) {
+      const doubtful = blocksInDoubt(blocks, logs, routing)
+      if (doubtful.length === 0) break
+      const again = yield* Effect.result(ask(doubtful))
+      if (Result.isSuccess(again)) logs = joinLogs(logs, again.success)
+    }
+    return logs
+  })
+
+  const logsBetween: Chain["logsBetween"] = (from, to, routing) =>
+    providers.use((provider) => logsOfRange(provider, from, to, routing.filter), { from })
+
+  return { tagged, headersOn, headers, logsOf, logsBetween }
+}

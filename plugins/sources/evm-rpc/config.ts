@@ -1,0 +1,116 @@
+import { Effect, Redacted, Schema } from "effect"
+import { PluginRefused } from "../../../core/plugin/error.ts"
+import { SecretReference, Secrets } from "../../../core/plugin/secrets.ts"
+
+const orElse =
+  <E>(value: E) =>
+  <S extends Schema.Codec<any, E>>(schema: S) =>
+    schema.pipe(Schema.withDecodingDefault(Effect.succeed(value as S["Encoded"])))
+
+const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+const isHttpUrl = (text: string) => {
+  const url = URL.parse(text)
+  return url !== null && (url.protocol === "http:" || url.protocol === "https:")
+}
+
+const isReference = Schema.is(SecretReference)
+
+const Endpoint = Schema.String.check(
+  Schema.makeFilter((text) => isHttpUrl(text) || isReference(text), {
+    message: "expected an http:// or https:// URL, or a secret reference to one (env:NAME or file:PATH)",
+  }),
+)
+
+const expectedStart = { message: 'expected "latest", "latest-N", "earliest" or a block number' }
+
+const Start = Schema.Union([
+  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }, expectedStart)),
+  Schema.String.check(Schema.isPattern(/^(latest|earliest|latest-\d{1,15})$/, expectedStart)),
+])
+
+const expectedConfirmations = { message: 'expected a number of blocks up to 100000, "safe" or "finalized"' }
+
+const Confirmations = Schema.Union([
+  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }, expectedConfirmations)),
+  Schema.Literals(["safe", "finalized"]).annotate(expectedConfirmations),
+])
+
+/** The config of an `evm-rpc` network. `start` is the first block that is watched. */
+export const Config = Schema.Struct({
+  chain_id: between(1, Number.MAX_SAFE_INTEGER),
+  url: Schema.optionalKey(Endpoint),
+  urls: Schema.optionalKey(Schema.NonEmptyArray(Endpoint)),
+  confirmations: Confirmations.pipe(orElse<number | "safe" | "finalized">(12)),
+  start: Start.pipe(orElse<number | string>("latest")),
+  poll_interval_ms: between(10, 3_600_000).pipe(orElse(1000)),
+  max_block_range: between(1, 1_000_000).pipe(orElse(1000)),
+  requests_per_second: Schema.optionalKey(
+    Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(100_000)),
+  ),
+}).check(
+  Schema.makeFilter((config) =>
+    config.url === undefined && config.urls === undefined
+      ? { path: ["urls"], issue: "expected at least one URL of a node, in urls (a list) or url" }
+      : undefined,
+  ),
+)
+export type Config = typeof Config.Type
+
+/** Where a node answers. `label` names it in logs and errors and holds nothing secret. */
+export interface Endpoint {
+  readonly label: string
+  readonly url: Redacted.Redacted<URL>
+  /** Parts of the URL that may be keys; they are cut out of everything that a node or the network says. */
+  readonly secrets: ReadonlyArray<string>
+}
+
+/** A path segment or query value of this length may be a key. */
+const KEY_LENGTH = 8
+
+const secretsOf = (url: URL, hideHost: boolean): ReadonlyArray<string> =>
+  [
+    url.username,
+    url.password,
+    ...url.pathname.split("/").filter((segment) => segment.length >= KEY_LENGTH),
+    ...[...url.searchParams.values()].filter((value) => value.length >= KEY_LENGTH),
+    ...(hideHost ? [url.host, url.hostname] : []),
+  ].filter((secret) => secret !== "")
+
+const resolveEndpoint = Effect.fnUntraced(function* (path: string, text: string) {
+  if (!isReference(text)) {
+    const url = new URL(text)
+    return { label: url.host, url: Redacted.make(url), secrets: secretsOf(url, false) }
+  }
+  const secrets = yield* Secrets
+  const value = yield* secrets
+    .resolve(text)
+    .pipe(Effect.mapError((error) => new PluginRefused({ reason: `${path}: ${error.message}` })))
+  const plain = Redacted.value(value).trim()
+  if (!isHttpUrl(plain))
+    return yield* new PluginRefused({ reason: `${path}: the secret ${text} holds no http:// or https:// URL` })
+  const url = new URL(plain)
+  return { label: text, url: Redacted.make(url), secrets: secretsOf(url, true) }
+})
+
+/** Resolves `url` and `urls` to endpoints, in the order in which they are preferred. */
+export const resolveEndpoints = (
+  config: Pick<Config, "url" | "urls">,
+): Effect.Effect<ReadonlyArray<Endpoint>, PluginRefused, Secrets> => {
+  const listed: Array<readonly [string, string]> = []
+  if (config.url !== undefined) listed.push(["url", config.url])
+  for (const [i, text] of (config.urls ?? []).entries()) listed.push([`urls.${i}`, text])
+  const distinct = listed.filter(([, text], i) => listed.findIndex(([, other]) => other === text) === i)
+  return Effect.forEach(distinct, ([path, text]) => resolveEndpoint(path, text))
+}
+
+/** Where `start` lies: a block number, or so many blocks behind the newest. */
+export type StartAt =
+  | { readonly _tag: "Block"; readonly number: number }
+  | { readonly _tag: "Behind"; readonly blocks: number }
+
+export const readStart = (start: Config["start"]): StartAt => {
+  if (typeof start === "number") return { _tag: "Block", number: start }
+  if (start === "earliest") return { _tag: "Block", number: 0 }
+  return { _tag: "Behind", blocks: start === "latest" ? 0 : Number(start.slice("latest-".length)) }
+}

@@ -1,0 +1,96 @@
+import { Effect, Result } from "effect"
+import { endOf } from "../../../core/model/cursor.ts"
+import type { SourceRefused } from "../../../core/plugin/error.ts"
+import type { SourceOutcome } from "../../../core/plugin/source.ts"
+import type { Chain } from "./chain.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Provider, Providers } from "./rpc/providers.ts"
+import { type Comparison, compareHistory, type Divergence, type HashWindow } from "./window.ts"
+
+type Invalidated = Extract<SourceOutcome, { readonly _tag: "Invalidated" }>
+
+/** So many blocks are compared in one request. */
+const STEP = 32
+
+/** Other providers that are asked for their opinion before anything is invalidated. */
+const MAX_WITNESSES = 2
+
+interface Opinion extends Divergence {
+  readonly by: Provider
+  readonly head: number
+}
+
+/**
+ * Compares the known hashes with the chain as it is now, and says whether blocks that were handed over are gone.
+ *
+ * A fork is believed only after a second look: by another provider if there is one, else by the same one after a
+ * pause. Only another hash at a known height counts; a provider that lacks the blocks has no opinion. A provider that
+ * still has our blocks and is at least as far as the one that does not outweighs it, and that one is left aside.
+ */
+export const findInvalidation = Effect.fnUntraced(function* (
+  chain: Chain,
+  providers: Providers,
+  known: HashWindow,
+  pauseMs: number,
+): Effect.fn.Return<Invalidated | null, RpcFailure | SourceRefused> {
+  const first = yield* providers.use((provider) => compareOn(chain, provider, known))
+  if (first.intact) return null
+
+  const witnesses: Array<Opinion> = []
+  for (const provider of providers.list) {
+    if (provider === first.by || provider.health.benched || witnesses.length === MAX_WITNESSES) continue
+    const opinion = yield* Effect.result(providers.on(provider, () => compareOn(chain, provider, known)))
+    if (Result.isSuccess(opinion)) witnesses.push(opinion.success)
+  }
+  const contradicts = witnesses.some(
+    ({ intact, common, head }) =>
+      intact && common !== undefined && common >= first.lowestOther!.primary && head >= first.head,
+  )
+  if (contradicts) {
+    yield* providers.bench(first.by, "it has other blocks than a provider that is as far")
+    return null
+  }
+  const agreeing = witnesses.filter(({ intact }) => !intact)
+  if (agreeing.length === 0) {
+    yield* Effect.sleep(pauseMs)
+    const again = yield* providers.on(first.by, () => compareOn(chain, first.by, known))
+    if (again.intact) return null
+    agreeing.push(again)
+  }
+  return invalidation([first, ...agreeing], known)
+})
+
+/** Walks down from the newest known block to the first that the provider has as well. */
+const compareOn = Effect.fnUntraced(function* (
+  chain: Chain,
+  provider: Provider,
+  known: HashWindow,
+): Effect.fn.Return<Opinion, RpcFailure> {
+  const ours = known.newestFirst
+  const compared: Array<Comparison> = []
+  let head = 0
+  for (let i = 0; i < ours.length; i += STEP) {
+    const step = ours.slice(i, i + STEP)
+    const answer = yield* chain.headersOn(
+      provider,
+      step.map(({ primary }) => primary),
+    )
+    head = answer.latest.number
+    for (const [j, { primary, hash }] of step.entries())
+      compared.push({ primary, ours: hash, theirs: answer.headers[j]?.hash ?? null })
+    if (compareHistory(compared).common !== undefined) break
+  }
+  return { ...compareHistory(compared), by: provider, head }
+})
+
+/** From the lowest height that any opinion proves, so that nothing on a dead fork stays. */
+const invalidation = (opinions: ReadonlyArray<Opinion>, known: HashWindow): Invalidated => {
+  const oldest = known.newestFirst.at(-1)!
+  const from = Math.min(...opinions.map(({ common }) => common ?? oldest.primary - 1))
+  const { primary, ours, theirs } = opinions[0]!.lowestOther!
+  const proof = `block ${primary} was ${ours} and is now ${theirs}`
+  const reach = opinions.some(({ common }) => common === undefined)
+    ? `none of the recorded blocks down to ${oldest.primary} is on the chain any more`
+    : `block ${from} is the newest recorded one that still is on the chain`
+  return { _tag: "Invalidated", from: endOf(from), cause: `reorganisation: ${proof}; ${reach}` }
+}

@@ -1,0 +1,189 @@
+import { Effect, Metric, Result } from "effect"
+import { blockByNumber, changed, headerAt, lacks } from "./block-reads.ts"
+import type { Header } from "./header.ts"
+import { type Log, readLogs } from "./logs.ts"
+import type { LogFilter } from "./routing.ts"
+import type { Answer, Call } from "./rpc/client.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Provider } from "./rpc/providers.ts"
+import { adaptRange, shrinkRange } from "./rpc/range.ts"
+import { toQuantity } from "./wire.ts"
+
+const getLogs = (filter: LogFilter, where: Readonly<Record<string, string>>): Call => ({
+  method: "eth_getLogs",
+  params: [
+    {
+      ...where,
+      ...(filter.address === null ? {} : { address: filter.address }),
+      ...(filter.topics === null ? {} : { topics: [filter.topics] }),
+    },
+  ],
+})
+
+const duplicates = Metric.counter("blockwatcher_rpc_duplicate_logs_total", {
+  description: "Logs that a node answered twice; the repeats were dropped",
+  incremental: true,
+})
+
+/** Reads the answer of `eth_getLogs`, and counts the repeats in it. */
+const readAnswer = Effect.fnUntraced(function* (provider: Provider, raw: unknown, from: number, to: number) {
+  const read = yield* provider.client.read(() => readLogs(raw, from, to))
+  if (read.duplicates > 0)
+    yield* Metric.update(Metric.withAttributes(duplicates, { node: provider.client.label }), read.duplicates)
+  return read.logs
+})
+
+const checkHash = (provider: Provider, log: Log, block: Header): Effect.Effect<void, RpcFailure> =>
+  log.blockHash === block.hash
+    ? Effect.void
+    : Effect.fail(changed(provider, `the logs of block ${log.block} belong to another block of that number`))
+
+/** The logs of exactly these blocks, which follow each other. */
+export const logsOfBlocks = Effect.fnUntraced(function* (
+  provider: Provider,
+  blocks: ReadonlyArray<Header>,
+  filter: LogFilter,
+): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
+  if (!provider.logsByHash) return yield* logsByRange(provider, blocks, filter)
+  return yield* logsByHash(provider, blocks, filter).pipe(
+    Effect.catchIf(
+      (failure: RpcFailure) => failure.kind === "refused" || failure.kind === "unsupported",
+      () =>
+        Effect.tap(logsByRange(provider, blocks, filter), () => {
+          provider.logsByHash = false
+          return Effect.void
+        }),
+    ),
+  )
+})
+
+const logsByHash = Effect.fnUntraced(function* (
+  provider: Provider,
+  blocks: ReadonlyArray<Header>,
+  filter: LogFilter,
+): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
+  const answers = yield* provider.client.batch(blocks.map(({ hash }) => getLogs(filter, { blockHash: hash })))
+  const logs: Array<Log> = []
+  for (const [i, block] of blocks.entries()) {
+    const raw = yield* Effect.fromResult(answers[i]!)
+    for (const log of yield* readAnswer(provider, raw, block.number, block.number)) {
+      yield* checkHash(provider, log, block)
+      logs.push(log)
+    }
+  }
+  return logs
+})
+
+/** For nodes that take no block hash: the node must have the wanted blocks before and after it answers. */
+const logsByRange = Effect.fnUntraced(function* (
+  provider: Provider,
+  blocks: ReadonlyArray<Header>,
+  filter: LogFilter,
+): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
+  const wanted = new Map(blocks.map((block) => [block.number, block]))
+  const [first, last] = [blocks[0]!.number, blocks.at(-1)!.number]
+  const hasBlocks = Effect.gen(function* () {
+    const answers = yield* provider.client.batch(blocks.map(({ number }) => blockByNumber(number)))
+    for (const [i, { number, hash }] of blocks.entries()) {
+      const block = yield* headerAt(provider, answers[i]!, number)
+      if (block?.hash !== hash) return yield* changed(provider, `the node has another block ${number}`)
+    }
+  })
+  yield* hasBlocks
+  const { logs } = yield* logsInPieces(provider, first, last, filter, [])
+  yield* hasBlocks
+  const kept: Array<Log> = []
+  for (const log of logs) {
+    const block = wanted.get(log.block)
+    if (block === undefined) continue
+    yield* checkHash(provider, log, block)
+    kept.push(log)
+  }
+  return kept
+})
+
+/**
+ * The logs of a range, asked for in as many pieces as the provider wants. The calls `last` go along with the last
+ * piece; their answers come back as `more`.
+ */
+const logsInPieces = Effect.fnUntraced(function* (
+  provider: Provider,
+  from: number,
+  to: number,
+  filter: LogFilter,
+  last: ReadonlyArray<Call>,
+): Effect.fn.Return<{ readonly logs: ReadonlyArray<Log>; readonly more: ReadonlyArray<Answer> }, RpcFailure> {
+  const pieces: Array<ReadonlyArray<Log>> = []
+  let more: ReadonlyArray<Answer> = []
+  for (let at = from; at <= to;) {
+    const end = Math.min(to, at + provider.range.blocks - 1)
+    const blocks = end - at + 1
+    const answers = yield* provider.client.batch([
+      getLogs(filter, { fromBlock: toQuantity(at), toBlock: toQuantity(end) }),
+      ...(end === to ? last : []),
+    ])
+    const answer = answers[0]!
+    if (Result.isFailure(answer)) {
+      const { failure } = answer
+      const tooMuch = failure.kind === "range" || failure.kind === "too-many"
+      if (!tooMuch || blocks === 1) return yield* failure
+      provider.range = shrinkRange(provider.range, at, blocks, failure)
+      continue
+    }
+    const logs = yield* readAnswer(provider, answer.success, at, end)
+    provider.range = adaptRange(provider.range, blocks, logs.length)
+    pieces.push(logs)
+    more = answers.slice(1)
+    at = end + 1
+  }
+  return { logs: pieces.length === 1 ? pieces[0]! : pieces.flat(), more }
+})
+
+/** The logs of a closed range of blocks, with what the events of them need. */
+export interface RangeOfLogs {
+  readonly logs: ReadonlyArray<Log>
+  /** Timestamps of blocks whose logs do not tell it. */
+  readonly timestamps: ReadonlyMap<number, number>
+  /** The last block of the range. */
+  readonly end: Header
+}
+
+/** The logs of a range that the provider has whole; without a filter, its last block only. */
+export const logsOfRange = Effect.fnUntraced(function* (
+  provider: Provider,
+  from: number,
+  to: number,
+  filter: LogFilter | null,
+): Effect.fn.Return<RangeOfLogs, RpcFailure> {
+  const { logs, more } =
+    filter === null
+      ? { logs: [], more: yield* provider.client.batch([blockByNumber(to)]) }
+      : yield* logsInPieces(provider, from, to, filter, [blockByNumber(to)])
+  const end = yield* headerAt(provider, more[0]!, to)
+  // a node that lacks the last block answers the range as far as it has it
+  if (end === null) return yield* lacks(provider, to)
+  const last = logs.at(-1)
+  if (last?.block === to) yield* checkHash(provider, last, end)
+  return { logs, timestamps: yield* timestampsOf(provider, logs, end), end }
+})
+
+const timestampsOf = Effect.fnUntraced(function* (provider: Provider, logs: ReadonlyArray<Log>, end: Header) {
+  const untimed = new Map<number, Log>()
+  for (const log of logs) if (log.timestamp === null) untimed.set(log.block, log)
+  const timestamps = new Map<number, number>()
+  const numbers = [...untimed.keys()].filter((number) => number !== end.number)
+  const answers = yield* provider.client.batch(numbers.map(blockByNumber))
+  const headers = new Map([[end.number, end]])
+  for (const [i, number] of numbers.entries()) {
+    const block = yield* headerAt(provider, answers[i]!, number)
+    if (block === null) return yield* lacks(provider, number)
+    headers.set(number, block)
+  }
+  for (const [number, log] of untimed) {
+    const block = headers.get(number)!
+    yield* checkHash(provider, log, block)
+    if (block.timestamp === null) return yield* provider.client.failure("malformed", `block ${number} has no timestamp`)
+    timestamps.set(number, block.timestamp)
+  }
+  return timestamps
+})

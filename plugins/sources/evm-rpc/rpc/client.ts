@@ -1,0 +1,234 @@
+import { Clock, Effect, Redacted, Result } from "effect"
+import type { Egress, HttpResponse } from "../../../../core/plugin/egress.ts"
+import type { Endpoint } from "../config.ts"
+import { MalformedAnswer } from "../wire.ts"
+import { classify, RpcFailure } from "./errors.ts"
+
+export interface Call {
+  readonly method: string
+  readonly params: ReadonlyArray<unknown>
+}
+
+export type Answer = Result.Result<unknown, RpcFailure>
+
+/** One node. Every call is tried once. */
+export interface RpcClient {
+  readonly label: string
+  readonly call: (call: Call) => Effect.Effect<unknown, RpcFailure>
+  /** Sends the calls together; each stands for itself, in the order of `calls`. Fails if no answer came at all. */
+  readonly batch: (calls: ReadonlyArray<Call>) => Effect.Effect<ReadonlyArray<Answer>, RpcFailure>
+  /** A failure of this node, with its name before the reason. */
+  readonly failure: (kind: RpcFailure["kind"], reason: string) => RpcFailure
+  /** Reads an answer with a function that throws `MalformedAnswer`. */
+  readonly read: <A>(read: () => A) => Effect.Effect<A, RpcFailure>
+}
+
+const TIMEOUT_MS = 30_000
+const MAX_BYTES = 256 * 2 ** 20
+const MAX_BATCH = 100
+const MAX_REASON = 400
+const SINGLE_CALLS_AT_ONCE = 4
+
+const retryAfter = (response: HttpResponse, now: number): number | undefined => {
+  const text = response.headers["retry-after"]
+  if (text === undefined) return undefined
+  const ms = /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - now
+  return Number.isFinite(ms) && ms > 0 ? ms : undefined
+}
+
+const parse = (body: Uint8Array): unknown => {
+  try {
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"))
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A user and password of a URL go into a header. */
+const request = (endpoint: URL) => {
+  const url = new URL(endpoint)
+  const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  url.username = url.password = ""
+  return {
+    url,
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json",
+      ...(user === ":" ? {} : { authorization: `Basic ${Buffer.from(user).toString("base64")}` }),
+    },
+  }
+}
+
+/** Spaces requests evenly; null if they need no spacing. */
+export const makePace = (perSecond: number | undefined): ((calls: number) => Effect.Effect<void>) => {
+  if (perSecond === undefined) return () => Effect.void
+  let free = 0
+  return Effect.fnUntraced(function* (calls: number) {
+    const now = yield* Clock.currentTimeMillis
+    const turn = Math.max(now, free)
+    free = turn + (1000 / perSecond) * calls
+    if (turn > now) yield* Effect.sleep(turn - now)
+  })
+}
+
+/** Makes the client of one endpoint. */
+export const makeClient = (
+  egress: Egress["Service"],
+  endpoint: Endpoint,
+  pace: (calls: number) => Effect.Effect<void>,
+): RpcClient => {
+  const { label } = endpoint
+  const { url, headers } = request(Redacted.value(endpoint.url))
+  let nextId = 1
+  let batches = true
+
+  const clean = (text: string): string => {
+    let out = text
+    for (const secret of endpoint.secrets) out = out.replaceAll(secret, "***")
+    return out.length > MAX_REASON ? `${out.slice(0, MAX_REASON)}…` : out
+  }
+
+  const failure = (kind: RpcFailure["kind"], reason: string) =>
+    new RpcFailure({ kind, reason: `${label}: ${clean(reason)}` })
+
+  const send = Effect.fnUntraced(function* (calls: number, body: unknown) {
+    yield* pace(calls)
+    return yield* egress
+      .request({
+        method: "POST",
+        url,
+        headers,
+        body: JSON.stringify(body),
+        timeoutMs: TIMEOUT_MS,
+        maxBytes: MAX_BYTES,
+        overflow: "fail",
+      })
+      .pipe(Effect.mapError((error) => failure(error.kind === "too-large" ? "too-many" : "unreachable", error.reason)))
+  })
+
+  const answerError = (response: HttpResponse, error: unknown, method: string, now: number): RpcFailure => {
+    const { code, message, data } = isObject(error) ? error : { code: null, message: error, data: undefined }
+    const words = [message, data].filter((part) => typeof part === "string" && part !== "").join(": ")
+    const text = words === "" ? (JSON.stringify(error) ?? "an error without a message") : words
+    const found = classify({
+      status: response.status,
+      code: typeof code === "number" ? code : null,
+      message: text,
+    })
+    const wait = retryAfter(response, now)
+    return new RpcFailure({
+      kind: found.kind,
+      reason: `${label}: ${method}: ${clean(text)}${typeof code === "number" ? ` (code ${code})` : ""}`,
+      ...(found.hint === undefined ? {} : { hint: found.hint }),
+      ...(found.lowest === undefined ? {} : { lowest: found.lowest }),
+      ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    })
+  }
+
+  /** What HTTP alone says when the body is no JSON-RPC answer. */
+  const transportError = (response: HttpResponse, method: string, now: number): RpcFailure => {
+    const { status } = response
+    const start = new TextDecoder().decode(response.body.subarray(0, 200)).trim()
+    if (status >= 200 && status < 300)
+      return failure(
+        "malformed",
+        `${method}: the answer is no JSON-RPC answer: ${start === "" ? "it is empty" : start}`,
+      )
+    const found = classify({ status, code: null, message: start })
+    const kind = found.kind === "refused" ? "unreachable" : found.kind
+    const wait = retryAfter(response, now)
+    return new RpcFailure({
+      kind,
+      reason: `${label}: ${method}: HTTP ${status}${start === "" ? "" : `: ${clean(start)}`}`,
+      ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    })
+  }
+
+  const readAnswer = (response: HttpResponse, item: unknown, id: number, method: string, now: number): Answer => {
+    if (!isObject(item)) return Result.fail(transportError(response, method, now))
+    const hasError = item["error"] !== undefined && item["error"] !== null
+    const hasResult = item["result"] !== undefined
+    if (hasError && (item["id"] === id || item["id"] === null || item["id"] === undefined))
+      return Result.fail(answerError(response, item["error"], method, now))
+    if (item["id"] !== id)
+      return Result.fail(
+        failure("malformed", `${method}: the answer has the id ${JSON.stringify(item["id"])}, not ${id}`),
+      )
+    if (!hasResult) return Result.fail(failure("malformed", `${method}: the answer has neither a result nor an error`))
+    if (response.status < 200 || response.status >= 300) return Result.fail(transportError(response, method, now))
+    return Result.succeed(item["result"])
+  }
+
+  const call = Effect.fnUntraced(function* ({ method, params }: Call) {
+    const id = nextId++
+    const response = yield* send(1, { jsonrpc: "2.0", id, method, params })
+    const now = yield* Clock.currentTimeMillis
+    const answer = readAnswer(response, parse(response.body), id, method, now)
+    return yield* Effect.fromResult(answer)
+  })
+
+  const singly = (calls: ReadonlyArray<Call>) =>
+    Effect.forEach(calls, (one) => Effect.result(call(one)), { concurrency: SINGLE_CALLS_AT_ONCE })
+
+  const together = Effect.fnUntraced(function* (
+    calls: ReadonlyArray<Call>,
+  ): Effect.fn.Return<ReadonlyArray<Answer>, RpcFailure> {
+    const first = nextId
+    nextId += calls.length
+    const response = yield* send(
+      calls.length,
+      calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: first + i, method, params })),
+    )
+    const now = yield* Clock.currentTimeMillis
+    const body = parse(response.body)
+    const method = calls[0]!.method
+    if (!Array.isArray(body)) {
+      if (!isObject(body) || body["error"] === undefined) return yield* transportError(response, method, now)
+      const error = answerError(response, body["error"], method, now)
+      if (error.kind !== "refused" && error.kind !== "unsupported") return yield* error
+      batches = false // one error for a whole batch: the node may not take batches at all
+      return yield* singly(calls)
+    }
+    const byId = new Map<unknown, unknown>()
+    for (const item of body) if (isObject(item)) byId.set(item["id"], item)
+    return calls.map(({ method }, i): Answer => {
+      const item = byId.get(first + i)
+      return item === undefined
+        ? Result.fail(failure("malformed", `${method}: the answer to a batch lacks an item`))
+        : readAnswer(response, item, first + i, method, now)
+    })
+  })
+
+  /** What is too much for one answer is asked for in halves, down to single calls. */
+  const inHalves = (calls: ReadonlyArray<Call>): Effect.Effect<ReadonlyArray<Answer>, RpcFailure> => {
+    if (calls.length === 1 || !batches) return singly(calls)
+    const half = calls.length >> 1
+    return together(calls).pipe(
+      Effect.catchIf(
+        ({ kind }) => kind === "too-many" || kind === "range",
+        () => Effect.zipWith(inHalves(calls.slice(0, half)), inHalves(calls.slice(half)), (a, b) => [...a, ...b]),
+      ),
+    )
+  }
+
+  const batch = Effect.fnUntraced(function* (calls: ReadonlyArray<Call>) {
+    const answers: Array<Answer> = []
+    for (let i = 0; i < calls.length; i += MAX_BATCH) answers.push(...(yield* inHalves(calls.slice(i, i + MAX_BATCH))))
+    return answers
+  })
+
+  const read = <A>(read: () => A): Effect.Effect<A, RpcFailure> =>
+    Effect.suspend(() => {
+      try {
+        return Effect.succeed(read())
+      } catch (error) {
+        if (error instanceof MalformedAnswer) return Effect.fail(failure("malformed", error.message))
+        throw error
+      }
+    })
+
+  return { label, call, batch, failure, read }
+}

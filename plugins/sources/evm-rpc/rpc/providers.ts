@@ -1,0 +1,189 @@
+import { Clock, Effect, Option, Result, type Scope } from "effect"
+import { SourceRefused, SourceUnavailable, type SourceError } from "../../../../core/plugin/error.ts"
+import { readQuantity } from "../wire.ts"
+import type { RpcClient } from "./client.ts"
+import { RpcFailure } from "./errors.ts"
+import { afterFailure, afterSuccess, type Health, healthy, inOrderOfHealth, isTrouble } from "./health.ts"
+import { initialRange, type RangeSize } from "./range.ts"
+
+/** A node with what was learned about it. */
+export interface Provider {
+  readonly client: RpcClient
+  health: Health
+  range: RangeSize
+  /** It does not have blocks below. */
+  lowest: number
+  /** The chain that it serves; null until it was asked. */
+  chainId: number | null
+  /** Whether it answers `eth_getLogs` by block hash. */
+  logsByHash: boolean
+  /** A benched provider must have this block to be preferred again. */
+  reach: number
+}
+
+export interface Choice {
+  /** Asked last: it gave the answer that is in doubt. */
+  readonly avoid?: Provider
+  /** The lowest block that is asked for. */
+  readonly from?: number
+}
+
+/** The nodes of a network, tried in order of health. */
+export interface Providers {
+  readonly list: ReadonlyArray<Provider>
+  /** Runs `ask` on one provider after the other until one succeeds; fails with all reasons, if none does. */
+  readonly use: <A>(
+    ask: (provider: Provider) => Effect.Effect<A, RpcFailure>,
+    choice?: Choice,
+  ) => Effect.Effect<A, RpcFailure | SourceRefused>
+  /** Runs `ask` on this provider. */
+  readonly on: <A>(
+    provider: Provider,
+    ask: (provider: Provider) => Effect.Effect<A, RpcFailure>,
+  ) => Effect.Effect<A, RpcFailure>
+  /** Leaves the provider aside for a while, for what it answered, and until it has the block `reach`. */
+  readonly bench: (provider: Provider, reason: string, reach?: number) => Effect.Effect<void>
+  /** The one that would be asked now. */
+  readonly preferred: Effect.Effect<Provider>
+  /** Asks anew for the chain that is served; succeeds with the first provider of the right one. */
+  readonly verify: Effect.Effect<void, SourceError>
+}
+
+const PROBE_TIMEOUT = "5 seconds"
+
+/** Makes the providers of a chain; probes of benched ones run in the scope. */
+export const makeProviders = Effect.fnUntraced(function* (
+  clients: ReadonlyArray<RpcClient>,
+  chainId: number,
+  maxRange: number,
+): Effect.fn.Return<Providers, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const list = clients.map((client): Provider => ({
+    client,
+    health: healthy,
+    range: initialRange(maxRange),
+    lowest: 0,
+    chainId: null,
+    logsByHash: true,
+    reach: 0,
+  }))
+  const probing = new Set<Provider>()
+  /** Whether any of them was seen to serve the chain. */
+  let isServed = false
+
+  const wrongChain = (provider: Provider): RpcFailure =>
+    provider.client.failure(
+      "wrong-chain",
+      `the node serves chain ${provider.chainId}, but chain_id is ${chainId}; correct chain_id or the URL`,
+    )
+
+  const askChain = Effect.fnUntraced(function* (provider: Provider) {
+    const answer = yield* provider.client.call({ method: "eth_chainId", params: [] })
+    provider.chainId = yield* provider.client.read(() => readQuantity(answer, "the chain id"))
+    if (provider.chainId === chainId) isServed = true
+    else yield* Effect.logError(`left out: ${wrongChain(provider).reason}`)
+  })
+
+  const note = Effect.fnUntraced(function* (provider: Provider, failure: RpcFailure) {
+    if (failure.lowest !== undefined) provider.lowest = Math.max(provider.lowest, failure.lowest)
+    if (!isTrouble(failure.kind)) return
+    if (failure.kind === "unreachable") provider.chainId = null // another node may answer there next time
+    const now = yield* Clock.currentTimeMillis
+    provider.health = afterFailure(provider.health, now, failure.retryAfterMs)
+    if (list.length > 1) yield* Effect.logDebug(`leaving a node aside: ${failure.reason}`)
+  })
+
+  const on: Providers["on"] = Effect.fnUntraced(function* (provider, ask) {
+    const asked = Effect.gen(function* () {
+      if (provider.chainId === null) yield* askChain(provider)
+      if (provider.chainId !== chainId) return yield* wrongChain(provider)
+      return yield* ask(provider)
+    })
+    const result = yield* Effect.result(asked)
+    if (Result.isFailure(result)) {
+      yield* note(provider, result.failure)
+      return yield* result.failure
+    }
+    if (provider.reach === 0) provider.health = afterSuccess(provider.health)
+    return result.success
+  })
+
+  const isBack = Effect.fnUntraced(function* (provider: Provider) {
+    yield* askChain(provider)
+    if (provider.reach === 0) return true
+    const answer = yield* provider.client.call({ method: "eth_blockNumber", params: [] })
+    const head = yield* provider.client.read(() => readQuantity(answer, "the block number"))
+    if (head < provider.reach) return false
+    provider.reach = 0
+    return true
+  })
+
+  /** Finds out in the background whether a provider is back, so that no request waits for one that is not. */
+  const probe = Effect.fnUntraced(function* (provider: Provider) {
+    const result = yield* Effect.result(Effect.timeoutOption(isBack(provider), PROBE_TIMEOUT))
+    const back = Result.isSuccess(result) && Option.getOrElse(result.success, () => false)
+    const now = yield* Clock.currentTimeMillis
+    provider.health = back ? { ...provider.health, benched: false } : afterFailure(provider.health, now)
+  })
+
+  const startProbes = Effect.gen(function* () {
+    if (list.length === 1) return
+    const now = yield* Clock.currentTimeMillis
+    for (const provider of list) {
+      if (!provider.health.benched || provider.health.benchedUntil > now || probing.has(provider)) continue
+      probing.add(provider)
+      yield* probe(provider).pipe(Effect.ensuring(Effect.sync(() => probing.delete(provider))), Effect.forkIn(scope))
+    }
+  })
+
+  const isWrong = (provider: Provider) => provider.chainId !== null && provider.chainId !== chainId
+
+  const order = (choice: Choice): ReadonlyArray<Provider> => {
+    const { avoid, from } = choice
+    const usable = inOrderOfHealth(list.filter((provider) => !isWrong(provider)))
+    const holding = from === undefined ? usable : usable.filter(({ lowest }) => lowest <= from)
+    const ordered = holding.length === 0 ? usable : holding
+    return avoid === undefined
+      ? ordered
+      : [...ordered.filter((p) => p !== avoid), ...ordered.filter((p) => p === avoid)]
+  }
+
+  const refusal = (wrong: ReadonlyArray<Provider>) =>
+    new SourceRefused({ reason: wrong.map((provider) => wrongChain(provider).reason).join("; ") })
+
+  const use: Providers["use"] = Effect.fnUntraced(function* (ask, choice = {}) {
+    yield* startProbes
+    const failures: Array<RpcFailure> = []
+    for (const provider of order(choice)) {
+      const result = yield* Effect.result(on(provider, ask))
+      if (Result.isSuccess(result)) return result.success
+      if (result.failure.kind !== "wrong-chain") failures.push(result.failure)
+    }
+    const wrong = list.filter(isWrong)
+    if (failures.length === 0 || (wrong.length > 0 && !isServed)) return yield* refusal(wrong)
+    return yield* new RpcFailure({
+      kind: failures[0]!.kind,
+      reason: failures.map(({ reason }) => reason).join("; "),
+      retryAfterMs: Math.min(...failures.map(({ retryAfterMs }) => retryAfterMs ?? 0)),
+    })
+  })
+
+  const bench: Providers["bench"] = Effect.fnUntraced(function* (provider, reason, reach = 0) {
+    provider.reach = Math.max(provider.reach, reach)
+    const now = yield* Clock.currentTimeMillis
+    provider.health = afterFailure(provider.health, now)
+    yield* Effect.logWarning(`leaving ${provider.client.label} aside for a while: ${reason}`)
+  })
+
+  const verify = Effect.gen(function* () {
+    isServed = false
+    for (const provider of list) provider.chainId = null
+    yield* use(() => Effect.void)
+    for (const provider of list)
+      if (provider.chainId === null) yield* Effect.forkIn(Effect.ignore(on(provider, () => Effect.void)), scope)
+  }).pipe(Effect.catchTag("RpcFailure", ({ reason }) => Effect.fail(new SourceUnavailable({ reason }))))
+
+  const preferred = Effect.sync(() => order({})[0] ?? list[0]!)
+
+  return { list, use, on, bench, preferred, verify }
+})

@@ -1,0 +1,205 @@
+import { Effect, Result, Stream } from "effect"
+import { type Cursor, endOf, MAX_SECONDARY } from "../../../core/model/cursor.ts"
+import type { SourceRefused } from "../../../core/plugin/error.ts"
+import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
+import { deepBatches, nearBatch } from "./batches.ts"
+import type { Chain } from "./chain.ts"
+import type { Config } from "./config.ts"
+import type { Header } from "./header.ts"
+import { findInvalidation } from "./history.ts"
+import { Routing } from "./routing.ts"
+import { waitAfter } from "./rpc/backoff.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Providers } from "./rpc/providers.ts"
+import type { Selector } from "./selector.ts"
+import { makeStallWatch } from "./stall.ts"
+import { makeDepth } from "./target.ts"
+import { HashWindow } from "./window.ts"
+
+/** Hashes of handed-over blocks that are kept to find where a fork began. */
+const KEPT_HASHES = 2048
+
+/** Blocks this close to the head are read one by one, with their parent hashes checked. */
+const NEAR_BLOCKS = 64
+
+/** Near blocks that are handed over in one batch. */
+const NEAR_BATCH = 32
+
+/** Ranges that are read before the head is asked for again. */
+const ROUND_RANGES = 64
+
+/** A chain that changes while it is read fails a few times; from then on that is told as trouble. */
+const SILENT_FAILURES = 3
+
+/** Polls at which the node is further behind than the block before the next one, until that is told as trouble. */
+const PATIENT_POLLS = 10
+
+/** What one step came to: the run's end, or whether there may be more to read at once. */
+type Step = SourceOutcome | { readonly _tag: "Advanced" } | { readonly _tag: "Idle"; readonly trouble: string | null }
+
+const advanced: Step = { _tag: "Advanced" }
+const idle: Step = { _tag: "Idle", trouble: null }
+
+/** The compiled interests of the version that is current when it is read. */
+export const routingOf = (interests: Effect.Effect<InterestSet<Selector>>): Effect.Effect<Routing> => {
+  let compiled: Routing | undefined
+  return Effect.map(interests, (set) => (compiled?.version === set.version ? compiled : (compiled = new Routing(set))))
+}
+
+/** How many blocks below the head are read one by one. */
+export const nearBlocks = ({ confirmations }: Pick<Config, "confirmations">): number =>
+  Math.max(NEAR_BLOCKS, typeof confirmations === "number" ? confirmations : 0)
+
+/** The state of one run. */
+class Follower {
+  readonly #chain: Chain
+  readonly #providers: Providers
+  readonly #config: Config
+  readonly #run: SourceRun<Selector>
+  readonly #routing: Effect.Effect<Routing>
+  readonly #known: HashWindow
+  readonly #depth: ReturnType<typeof makeDepth>
+  readonly #watch: ReturnType<typeof makeStallWatch>
+  #cursor: Cursor
+  #verified = false
+  #lastSeen: Header | undefined = undefined
+  #highest = -1
+  #pollsBehind = 0
+
+  constructor(chain: Chain, providers: Providers, config: Config, run: SourceRun<Selector>) {
+    this.#chain = chain
+    this.#providers = providers
+    this.#config = config
+    this.#run = run
+    this.#routing = routingOf(run.interests)
+    this.#known = new HashWindow(KEPT_HASHES, run.resume.anchors)
+    this.#depth = makeDepth(config.confirmations)
+    this.#watch = makeStallWatch(chain, providers)
+    this.#cursor = run.resume.cursor
+  }
+
+  /** The first block that was not handed over whole. */
+  get #next(): number {
+    const { primary, secondary } = this.#cursor
+    return secondary === MAX_SECONDARY ? primary + 1 : primary
+  }
+
+  /** Looks at the head once and reads the next piece behind it, if there is one. */
+  readonly step: Effect.Effect<Step, RpcFailure | SourceRefused> = Effect.gen({ self: this }, function* () {
+    if (!this.#verified) {
+      const invalidated = yield* this.#findInvalidation()
+      if (invalidated !== null) return invalidated
+      this.#verified = true
+    }
+    const { latest, others, by } = yield* this.#chain.tagged(this.#depth.tags)
+    yield* this.#tellHead(latest)
+    yield* this.#watch(by, latest.number)
+    if (this.#isSuspect(latest)) {
+      const invalidated = yield* this.#findInvalidation()
+      if (invalidated !== null) return invalidated
+    }
+    this.#lastSeen = latest
+    const target = Math.min(this.#depth.target(latest, others), latest.number)
+    const deepEnd = Math.min(target, latest.number - nearBlocks(this.#config))
+    if (this.#next <= deepEnd) return yield* this.#readDeep(deepEnd)
+    if (this.#next <= target) return yield* this.#readNear(latest, target)
+    return this.#waiting(latest, by.client.label)
+  })
+
+  #waiting(latest: Header, label: string): Step {
+    this.#pollsBehind = latest.number < this.#next - 1 ? this.#pollsBehind + 1 : 0
+    const trouble =
+      this.#pollsBehind < PATIENT_POLLS
+        ? null
+        : `${label} is at block ${latest.number}; waiting until it has block ${this.#next}, the next one to read`
+    return { _tag: "Idle", trouble }
+  }
+
+  /** A lower head is no reorganisation; another hash at a height that was handed over, or in place of the head, may be. */
+  #isSuspect(latest: Header): boolean {
+    const ours = this.#known.hashOf(latest.number)
+    if (ours !== undefined) return ours !== latest.hash
+    const last = this.#lastSeen
+    return last !== undefined && latest.hash !== last.hash && latest.number <= last.number
+  }
+
+  #findInvalidation() {
+    return this.#known.newest === undefined
+      ? Effect.succeed(null)
+      : findInvalidation(this.#chain, this.#providers, this.#known, this.#config.poll_interval_ms)
+  }
+
+  #tellHead(latest: Header): Effect.Effect<void> {
+    if (latest.number <= this.#highest) return Effect.void
+    this.#highest = latest.number
+    return this.#run.head(endOf(latest.number))
+  }
+
+  #hand(batch: SourceBatch): Effect.Effect<void> {
+    return Effect.map(this.#run.emit(batch), () => {
+      for (const anchor of batch.resume) this.#known.put(anchor)
+      this.#cursor = batch.upTo
+    })
+  }
+
+  readonly #readDeep = Effect.fnUntraced(function* (this: Follower, deepEnd: number) {
+    const { range } = yield* this.#providers.preferred
+    const from = this.#next
+    const to = Math.min(deepEnd, from + range.blocks * ROUND_RANGES - 1)
+    const span = { from, to, after: this.#cursor }
+    yield* deepBatches(this.#chain, this.#providers, span, this.#routing).pipe(
+      Stream.runForEach((batch) => this.#hand(batch)),
+    )
+    return advanced
+  })
+
+  readonly #readNear = Effect.fnUntraced(function* (this: Follower, latest: Header, target: number) {
+    const from = this.#next
+    const headers =
+      from === latest.number ? [latest] : yield* this.#chain.headers(from, Math.min(target, from + NEAR_BATCH - 1))
+    if (!this.#continues(headers[0]!)) return (yield* this.#findInvalidation()) ?? idle
+    const routing = yield* this.#routing
+    yield* this.#hand(yield* nearBatch(this.#chain, headers, routing, this.#cursor))
+    return this.#next <= target ? advanced : idle
+  })
+
+  /** Whether the block goes on where the known ones end. */
+  #continues(header: Header): boolean {
+    const [same, parent] = [this.#known.hashOf(header.number), this.#known.hashOf(header.number - 1)]
+    return (same === undefined || same === header.hash) && (parent === undefined || parent === header.parentHash)
+  }
+}
+
+/** Follows the chain behind `resume` until a fork cuts into what was handed over. Waits out whatever else goes wrong. */
+export const runChain = Effect.fnUntraced(function* (
+  chain: Chain,
+  providers: Providers,
+  config: Config,
+  run: SourceRun<Selector>,
+): Effect.fn.Return<SourceOutcome, SourceRefused> {
+  const follower = new Follower(chain, providers, config, run)
+  let told: string | null = null
+  const tell = (trouble: string | null) =>
+    Effect.suspend(() => {
+      if (trouble === told) return Effect.void
+      told = trouble
+      return run.trouble(trouble)
+    })
+  let failures = 0
+  for (;;) {
+    const result = yield* Effect.result(follower.step)
+    if (Result.isFailure(result)) {
+      const { failure } = result
+      if (failure._tag === "SourceRefused") return yield* failure
+      failures++
+      if (failure.kind !== "missing" || failures >= SILENT_FAILURES) yield* tell(failure.reason)
+      yield* Effect.sleep(waitAfter(failures, failure.retryAfterMs))
+      continue
+    }
+    const step = result.success
+    failures = 0
+    if (step._tag === "Invalidated" || step._tag === "Completed") return step
+    yield* tell(step._tag === "Idle" ? step.trouble : null)
+    if (step._tag === "Idle") yield* Effect.sleep(config.poll_interval_ms)
+  }
+})

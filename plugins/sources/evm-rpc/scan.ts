@@ -1,0 +1,81 @@
+import { Effect, Stream } from "effect"
+import { startOf } from "../../../core/model/cursor.ts"
+import { SourceUnavailable, type SourceError } from "../../../core/plugin/error.ts"
+import type { InterestSet, SourceBatch } from "../../../core/plugin/source.ts"
+import { deepBatches, nearBatch } from "./batches.ts"
+import type { Chain } from "./chain.ts"
+import type { Config } from "./config.ts"
+import { Routing } from "./routing.ts"
+import { nearBlocks } from "./run.ts"
+import { waitAfter } from "./rpc/backoff.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Providers } from "./rpc/providers.ts"
+import type { Selector } from "./selector.ts"
+
+const NEAR_BATCH = 32
+/** A person waits for the answer, so the reads of a scan are not repeated for ever. */
+const ATTEMPTS = 4
+
+/** The blocks `from` to `to`, both included. */
+interface Range {
+  readonly from: number
+  readonly to: number
+  readonly interests: InterestSet<Selector>
+}
+
+/** Reads a closed range in order. Fails if the range is not on the chain yet or a provider stays away. */
+export const scanChain = (
+  chain: Chain,
+  providers: Providers,
+  config: Config,
+  range: Range,
+): Stream.Stream<SourceBatch, SourceError> => Stream.suspend(() => scanOnce(chain, providers, config, range))
+
+const scanOnce = (
+  chain: Chain,
+  providers: Providers,
+  config: Config,
+  range: Range,
+): Stream.Stream<SourceBatch, SourceError> => {
+  const routing = new Routing(range.interests)
+  let at = range.from
+
+  const near = Effect.gen(function* () {
+    const headers = yield* chain.headers(at, Math.min(range.to, at + NEAR_BATCH - 1))
+    return yield* nearBatch(chain, headers, routing, startOf(at))
+  })
+
+  /** What is left, by what the head is now. */
+  const rest = Effect.gen(function* () {
+    const { latest } = yield* chain.tagged([])
+    if (latest.number < range.to)
+      return yield* new SourceUnavailable({
+        reason: `block ${range.to} is not on the chain yet; the newest one is ${latest.number}`,
+      })
+    const deepEnd = Math.min(range.to, latest.number - nearBlocks(config))
+    if (at <= deepEnd)
+      return deepBatches(chain, providers, { from: at, to: deepEnd, after: startOf(at) }, Effect.succeed(routing))
+    return Stream.fromEffect(near)
+  })
+
+  /** Batches until one read fails; then again behind the last batch. */
+  const pull = (failures: number): Stream.Stream<SourceBatch, SourceError> =>
+    Stream.suspend(() => {
+      if (at > range.to) return Stream.empty
+      const begin = at
+      return Stream.unwrap(rest).pipe(
+        Stream.tap((batch) =>
+          Effect.sync(() => {
+            at = batch.upTo.primary + 1
+          }),
+        ),
+        Stream.catchTag("RpcFailure", (failure: RpcFailure) => {
+          const count = at > begin ? 1 : failures + 1
+          if (count >= ATTEMPTS) return Stream.fail(new SourceUnavailable({ reason: failure.reason }))
+          return Stream.unwrap(Effect.as(Effect.sleep(waitAfter(count, failure.retryAfterMs)), pull(count)))
+        }),
+        Stream.concat(Stream.suspend(() => (at > begin ? pull(0) : Stream.empty))),
+      )
+    })
+  return pull(0)
+}

@@ -1,0 +1,34 @@
+import type { Config } from "./config.ts"
+import type { Header } from "./header.ts"
+
+/** The depth that stands for a tag at nodes that do not know it, in blocks. */
+const DEPTH_OF = { safe: 32, finalized: 64 } as const
+
+/** Which blocks are deep enough to be handed over. */
+export interface Depth {
+  /** The tags that have to be asked for. */
+  readonly tags: ReadonlyArray<string>
+  /** The newest block that may be handed over; never below an earlier answer. */
+  readonly target: (latest: Header, tagged: ReadonlyArray<Header | null>) => number
+}
+
+/**
+ * Makes the depth for `confirmations`. A tag that no node ever answered is replaced by a depth; one that was answered
+ * before and is not now leaves the target where it is.
+ */
+export const makeDepth = (confirmations: Config["confirmations"]): Depth => {
+  let target = -1
+  const raise = (to: number) => (target = Math.max(target, to))
+  if (typeof confirmations === "number") return { tags: [], target: (latest) => raise(latest.number - confirmations) }
+  let answered = false
+  return {
+    tags: [confirmations],
+    target: (latest, [tagged]) => {
+      if (tagged) {
+        answered = true
+        return raise(Math.min(tagged.number, latest.number))
+      }
+      return answered ? target : raise(latest.number - DEPTH_OF[confirmations])
+    },
+  }
+}

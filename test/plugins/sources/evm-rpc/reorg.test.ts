@@ -1,0 +1,306 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { endOf } from "../../../../core/model/cursor.ts"
+import { Secrets } from "../../../../core/plugin/secrets.ts"
+import type { Anchor } from "../../../../core/plugin/source.ts"
+import { SimulatedChain } from "../../../support/simulator/chain.ts"
+import { simulatedNode } from "../../../support/simulator/node.ts"
+import { transfer } from "../../../support/simulator/transfer.ts"
+import { drive, makeSource, outside, positions, quick, secretsFrom, until } from "./driver.ts"
+
+const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))
+
+const live = (name: string, test: Effect.Effect<void, unknown, any>) =>
+  it.live(name, () => Effect.provide(Effect.scoped(test as Effect.Effect<void, unknown, never>), services))
+
+const valued = (value: number) => [transfer(1, 2, 3, value)]
+
+/** Long enough for several polls. */
+const someTime = Effect.sleep("200 millis")
+
+describe("a fork that cuts into what was handed over", () => {
+  for (const depth of [1, 2, 5, 40])
+    live(
+      `of depth ${depth} ends the run at the block before it`,
+      Effect.gen(function* () {
+        const chain = new SimulatedChain().mine(100, valued)
+        const node = yield* simulatedNode(chain)
+        const source = yield* makeSource({ ...quick, url: node.url })
+        const { driven } = yield* drive(source)
+        yield* until("the head is reached", () => driven.upTo === 100)
+        chain.reorg(depth, { length: depth + 1 })
+        yield* until("the run ends", () => driven.exit !== undefined)
+        assert.strictEqual(driven.outcome?._tag, "Invalidated")
+        assert.deepStrictEqual((driven.outcome as any).from, endOf(100 - depth))
+        assert.match((driven.outcome as any).cause, /reorganisation: block \d+ was 0x[0-9a-f]{64} and is now 0x/)
+      }),
+    )
+
+  live(
+    "of the same length, or shorter, is found as well",
+    Effect.gen(function* () {
+      for (const length of [3, 1]) {
+        const chain = new SimulatedChain().mine(30, valued)
+        const node = yield* simulatedNode(chain)
+        const source = yield* makeSource({ ...quick, url: node.url })
+        const { driven } = yield* drive(source)
+        yield* until("the head is reached", () => driven.upTo === 30)
+        chain.reorg(3, { length })
+        yield* until("the run ends", () => driven.exit !== undefined)
+        assert.deepStrictEqual((driven.outcome as any).from, endOf(27))
+      }
+    }),
+  )
+
+  live(
+    "deeper than the confirmations is found, also when the head does not rise",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(30, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url, confirmations: 4 })
+      const { driven } = yield* drive(source)
+      yield* until("block 26 is reached", () => driven.upTo === 26)
+      chain.reorg(6)
+      yield* until("the run ends", () => driven.exit !== undefined)
+      assert.deepStrictEqual((driven.outcome as any).from, endOf(24))
+    }),
+  )
+
+  live(
+    "is followed to its end: a restart from the fork hands over the new blocks only",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(20, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const first = yield* drive(source)
+      yield* until("the head is reached", () => first.driven.upTo === 20)
+      chain.reorg(2, { length: 3, logs: (number) => valued(1000 + number) })
+      yield* until("the run ends", () => first.driven.exit !== undefined)
+      const from = (first.driven.outcome as any).from
+      const anchors = first.driven.anchors.filter(({ primary }) => primary <= from.primary)
+      const second = yield* drive(source, { cursor: from, anchors })
+      yield* until("the new head is reached", () => second.driven.upTo === 21)
+      assert.deepStrictEqual(positions(second.driven.events), ["19:0", "20:0", "21:0"])
+      assert.deepStrictEqual(
+        second.driven.events.map((event) => (event.fields()["args"] as any).value),
+        [1019n, 1020n, 1021n],
+      )
+    }),
+  )
+})
+
+describe("what is no fork of what was handed over", () => {
+  live(
+    "a reorganisation above the confirmations stays inside",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(30, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url, confirmations: 4 })
+      const { driven } = yield* drive(source)
+      yield* until("block 26 is reached", () => driven.upTo === 26)
+      chain.reorg(4, { length: 6, logs: (number) => valued(1000 + number) })
+      yield* until("block 28 is reached", () => driven.upTo === 28)
+      assert.strictEqual(driven.exit, undefined)
+      assert.deepStrictEqual(
+        driven.events.slice(-3).map((event) => (event.fields()["args"] as any).value),
+        [26n, 1027n, 1028n],
+      )
+    }),
+  )
+
+  live(
+    "a node that falls behind and comes back",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(50, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 50)
+      node.lag = 25
+      yield* until("the trouble is told", () => driven.trouble !== null)
+      assert.match(driven.trouble!, /is at block 25; waiting until it has block 51/)
+      chain.mine(1, valued)
+      node.lag = 0
+      yield* until("the next block is read", () => driven.upTo === 51)
+      assert.strictEqual(driven.exit, undefined)
+      assert.strictEqual(driven.trouble, null)
+      assert.strictEqual(driven.events.length, 51)
+    }),
+  )
+
+  live(
+    "another hash that is answered once",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(30, valued)
+      const other = new SimulatedChain({ seed: "other" }).mine(30, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 30)
+      let lies = 1
+      node.fault = (method, [tag]) => {
+        if (method !== "eth_getBlockByNumber" || tag !== "latest" || lies-- <= 0) return undefined
+        const { logs: _, ...block } = other.head
+        return { result: { ...block, number: "0x1e", timestamp: "0x1" } }
+      }
+      yield* until("it was answered", () => lies <= 0)
+      chain.mine(1, valued)
+      yield* until("the next block is read", () => driven.upTo === 31)
+      assert.strictEqual(driven.exit, undefined)
+    }),
+  )
+
+  live(
+    "another fork at one provider, while one that is as far still has our blocks",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(30, valued)
+      const good = yield* simulatedNode(chain)
+      const bad = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, urls: [bad.url, good.url] })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 30)
+      bad.chain = new SimulatedChain({ seed: "other" }).mine(30)
+      chain.mine(1, valued)
+      yield* until("the next block is read", () => driven.upTo === 31)
+      yield* someTime
+      assert.strictEqual(driven.exit, undefined)
+      assert.strictEqual(driven.events.length, 31)
+    }),
+  )
+
+  live(
+    "a fork that flips back before it was believed",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(30, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url, poll_interval_ms: 100 })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 30)
+      const gone = chain.reorg(2)
+      const asked = node.count("eth_getBlockByNumber")
+      // the first comparison asks for many blocks at once; flip back before the second
+      yield* until("the fork was compared", () => node.count("eth_getBlockByNumber") > asked + 20)
+      chain.restore(gone)
+      chain.mine(1, valued)
+      yield* until("the next block is read", () => driven.upTo === 31)
+      assert.strictEqual(driven.exit, undefined)
+    }),
+  )
+})
+
+const anchorsOf = (chain: SimulatedChain, numbers: ReadonlyArray<number>): ReadonlyArray<Anchor> =>
+  numbers.map((number) => ({ primary: number, hash: chain.at(number)!.hash }))
+
+describe("resuming", () => {
+  live(
+    "goes on behind the cursor when the recorded hashes still stand",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(50, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source, { cursor: endOf(40), anchors: anchorsOf(chain, [40, 39, 38]) })
+      yield* until("the head is reached", () => driven.upTo === 50)
+      assert.strictEqual(driven.events.length, 10)
+    }),
+  )
+
+  live(
+    "after a fork while the process was down is invalidated from the newest hash that still stands",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(50, valued)
+      const anchors = anchorsOf(chain, [50, 49, 48, 30, 20])
+      chain.reorg(10, { length: 15 })
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source, { cursor: endOf(50), anchors })
+      yield* until("the run ends", () => driven.exit !== undefined)
+      assert.deepStrictEqual((driven.outcome as any).from, endOf(30))
+      assert.strictEqual(driven.batches.length, 0)
+    }),
+  )
+
+  live(
+    "when none of the hashes stands is invalidated from below the oldest",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(50, valued)
+      const anchors = anchorsOf(chain, [50, 49, 48])
+      chain.reorg(10, { length: 15 })
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source, { cursor: endOf(50), anchors })
+      yield* until("the run ends", () => driven.exit !== undefined)
+      assert.deepStrictEqual((driven.outcome as any).from, endOf(47))
+      assert.match((driven.outcome as any).cause, /none of the recorded blocks down to 48/)
+    }),
+  )
+
+  live(
+    "at a node that is behind waits, and finds a fork as soon as the node is there",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(50, valued)
+      const anchors = anchorsOf(chain, [50, 49, 48])
+      chain.reorg(10, { length: 15 })
+      const node = yield* simulatedNode(chain)
+      node.lag = 30
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source, { cursor: endOf(50), anchors })
+      yield* until("the trouble is told", () => driven.trouble !== null)
+      assert.strictEqual(driven.exit, undefined)
+      node.lag = 0
+      yield* until("the run ends", () => driven.exit !== undefined)
+      assert.deepStrictEqual((driven.outcome as any).from, endOf(47))
+    }),
+  )
+})
+
+describe("a fork in the middle of a read", () => {
+  live(
+    "leaves no log of the dead blocks",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(20, valued)
+      const node = yield* simulatedNode(chain)
+      let forked = false
+      node.fault = (method) => {
+        if (method === "eth_getLogs" && !forked) {
+          forked = true
+          chain.reorg(5, { length: 6, logs: (number) => valued(1000 + number) })
+        }
+        return undefined
+      }
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 21)
+      assert.deepStrictEqual(
+        driven.events.map((event) => Number((event.fields()["args"] as any).value)),
+        [...Array.from({ length: 15 }, (_, i) => i + 1), 1016, 1017, 1018, 1019, 1020, 1021],
+      )
+      assert.deepStrictEqual(driven.troubles, [])
+      assert.isTrue(driven.anchors.every(({ primary, hash }) => chain.at(primary)!.hash === hash))
+    }),
+  )
+
+  live(
+    "is noticed at a node that takes no block hash",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(20, valued)
+      const node = yield* simulatedNode(chain)
+      let forked = false
+      node.fault = (method, [filter]) => {
+        if (method !== "eth_getLogs") return undefined
+        if (filter.blockHash !== undefined) return { error: { code: -32602, message: "invalid params: blockHash" } }
+        if (!forked) {
+          forked = true
+          chain.reorg(5, { length: 6, logs: (number) => valued(1000 + number) })
+        }
+        return undefined
+      }
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 21)
+      assert.deepStrictEqual(
+        driven.events.slice(14).map((event) => Number((event.fields()["args"] as any).value)),
+        [15, 1016, 1017, 1018, 1019, 1020, 1021],
+      )
+    }),
+  )
+})
