@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from "fs"
+import module from "module"
 import { fileURLToPath, pathToFileURL } from "url"
 
 const NEEDED = 24
@@ -18,6 +19,8 @@ if (Number(process.versions.node.split(".")[0]) < NEEDED) {
   )
   process.exit(1)
 } else {
+  // Halves what a start costs from the second one on.
+  module.enableCompileCache()
   // A checkout runs its sources; the published package holds what was compiled of them.
   import(pathToFileURL(existsSync(source) ? source : root + "dist/server/cli/main.js").href).catch((error) => {
     console.error(error)

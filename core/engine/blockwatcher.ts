@@ -102,7 +102,7 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
     : Effect.forkScoped(Effect.andThen(options.startAfter, engine.exclusively(engine.start)))
   return Blockwatcher.of({
     health: Effect.gen(function* () {
-      const answer = yield* Effect.result(storage.seeds)
+      const answer = yield* Effect.result(storage.pipeline(""))
       return {
         networks: [...engine.catalog.networks.keys()].map((id) => {
           const activity = engine.activity(id)

@@ -22,6 +22,8 @@ export interface MonitorEntry {
 export class Catalog {
   readonly networks = new Map<string, Stored<NetworkDefinition>>()
   readonly monitors = new Map<string, MonitorEntry>()
+  /** Networks that drain before they are removed. */
+  readonly deleting = new Set<string>()
 
   monitorsOf(network: string): ReadonlyArray<MonitorEntry> {
     return [...this.monitors.values()].filter(({ stored }) => stored.definition.network === network)

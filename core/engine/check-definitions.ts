@@ -4,6 +4,7 @@ import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/r
 import { decodeConfig } from "../plugin/decode-config.ts"
 import type { Egress } from "../plugin/egress.ts"
 import type { PluginRefused } from "../plugin/error.ts"
+import { makeInTime } from "../plugin/make-in-time.ts"
 import { unmaskConfig } from "../plugin/mask.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
@@ -68,7 +69,7 @@ const checkConfig = Effect.fnUntraced(function* (
   const decoded = decodeConfig(plugin.config, config.success, plugin.sensitive)
   if (Result.isFailure(decoded)) return Result.fail(under("config", decoded.failure))
   const built: Effect.Effect<unknown, PluginRefused, Scope.Scope | Egress | Secrets> = plugin.make(decoded.success)
-  return yield* Effect.match(Effect.scoped(built), {
+  return yield* Effect.match(Effect.scoped(makeInTime(built)), {
     onFailure: ({ reason }) => Result.fail([{ path: "config", message: reason }]),
     onSuccess: () => Result.succeed(config.success),
   })
@@ -77,6 +78,12 @@ const checkConfig = Effect.fnUntraced(function* (
 const checkNetwork = Effect.fnUntraced(function* ({ catalog, plugins }: CheckContext, input: unknown) {
   const { definition, problems } = decodeDefinition(NetworkDefinition, input)
   if (definition === null) return Result.fail(problems)
+  if (catalog.deleting.has(definition.id)) {
+    return Result.fail([
+      ...problems,
+      { path: "id", message: `network "${definition.id}" is being deleted; try again when it is gone` },
+    ])
+  }
   const plugin = plugins.source(definition.module)
   if (plugin === undefined) return Result.fail([...problems, missingPlugin(plugins, "source", definition.module)])
   const stored = catalog.networks.get(definition.id)
@@ -150,7 +157,8 @@ const checkMonitor = (
   const plugin = typeof module === "string" ? plugins.source(module) : undefined
   let active: MonitorEntry["active"] = Result.fail([])
   if (module === undefined) {
-    problems.push({ path: "network", message: `there is no network "${definition.network}"` })
+    const state = catalog.deleting.has(definition.network) ? "is being deleted" : "does not exist"
+    problems.push({ path: "network", message: `network "${definition.network}" ${state}` })
   } else if (plugin === undefined && module !== null) {
     problems.push({
       path: "network",
@@ -207,7 +215,7 @@ export const checkDefinitions = Effect.fnUntraced(function* (
   }
   const moduleOf = (id: string) =>
     networks.find(({ definition }) => definition.id === id)?.definition.module ??
-    context.catalog.networks.get(id)?.definition.module ??
+    (context.catalog.deleting.has(id) ? undefined : context.catalog.networks.get(id)?.definition.module) ??
     brokenNetworks.get(id)
   const hasSink = (id: string) =>
     sinks.some(({ definition }) => definition.id === id) || context.sinks.get(id) !== undefined || brokenSinks.has(id)
@@ -216,7 +224,12 @@ export const checkDefinitions = Effect.fnUntraced(function* (
     if (Result.isSuccess(checked)) monitors.push(checked.success)
     else refused.push({ kind: "monitor", index, ...checked.failure })
   }
-  refused.push(...brokenByModule(context, networks, monitors, set))
+  for (const { definition } of networks) {
+    const { fitting, problems } = recompileMonitors(context, definition, monitors)
+    monitors.push(...fitting)
+    const index = set.networks.findIndex((input) => idOf(input) === definition.id)
+    if (problems.length > 0) refused.push({ kind: "network", index, unsupported: false, problems })
+  }
   return refused.length > 0 ? Result.fail(refused) : Result.succeed({ networks, monitors, sinks })
 })
 
@@ -233,24 +246,29 @@ const sourceOf = ({ plugins }: CheckContext, input: unknown): string | null =>
     ? input.module
     : null
 
-/** A network that changes its module must still fit the stored monitors that name it. */
-const brokenByModule = (
+/**
+ * The stored monitors of a network whose module changes, compiled for the new one: they must still fit. So must those
+ * that did not compile before, which a change of the network may have mended.
+ */
+const recompileMonitors = (
   { catalog, plugins }: CheckContext,
-  networks: ReadonlyArray<Stored<NetworkDefinition>>,
-  monitors: ReadonlyArray<MonitorEntry>,
-  set: DefinitionSet,
-): ReadonlyArray<DefinitionProblems> =>
-  networks.flatMap(({ definition }) => {
-    const before = catalog.networks.get(definition.id)
-    const plugin = plugins.source(definition.module)
-    if (before === undefined || before.definition.module === definition.module || plugin === undefined) return []
-    const problems = catalog.monitorsOf(definition.id).flatMap(({ stored }) => {
-      if (monitors.some((monitor) => monitor.stored.definition.id === stored.definition.id)) return []
-      const compiled = compileMonitor(plugin, stored.definition)
-      if (Result.isSuccess(compiled)) return []
-      const reasons = compiled.failure.map(({ path, message }) => `${path}: ${message}`).join("; ")
-      return [{ path: "module", message: `monitor "${stored.definition.id}" does not fit it: ${reasons}` }]
-    })
-    const index = set.networks.findIndex((input) => idOf(input) === definition.id)
-    return problems.length === 0 ? [] : [{ kind: "network" as const, index, unsupported: false, problems }]
-  })
+  network: NetworkDefinition,
+  put: ReadonlyArray<MonitorEntry>,
+): { readonly fitting: ReadonlyArray<MonitorEntry>; readonly problems: ReadonlyArray<Problem> } => {
+  const plugin = plugins.source(network.module)
+  const fitting: Array<MonitorEntry> = []
+  const problems: Array<Problem> = []
+  const moved = catalog.networks.get(network.id)?.definition.module !== network.module
+  for (const entry of plugin === undefined ? [] : catalog.monitorsOf(network.id)) {
+    const { definition } = entry.stored
+    if (put.some(({ stored }) => stored.definition.id === definition.id)) continue
+    if (!moved && Result.isSuccess(entry.active)) continue
+    const active = compileMonitor(plugin!, definition)
+    if (Result.isSuccess(active)) fitting.push({ ...entry, active })
+    else {
+      const reasons = active.failure.map(({ path, message }) => `${path}: ${message}`).join("; ")
+      problems.push({ path: "module", message: `monitor "${definition.id}" does not fit it: ${reasons}` })
+    }
+  }
+  return { fitting, problems }
+}

@@ -14,6 +14,16 @@ import { revisionOf } from "./canonical.ts"
 export const matchRevisionOf = ({ network, selector, predicate, gate }: MonitorDefinition): string =>
   revisionOf({ network, selector, predicate, gate })
 
+/** What a plugin says of a selector; one that breaks over it refuses it. */
+const describe = (plugin: SourcePlugin, selector: unknown): ReturnType<SourcePlugin["describe"]> => {
+  try {
+    return plugin.describe(selector)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return { problems: [{ path: "", message: `the plugin ${plugin.name} broke over it: ${reason}` }] }
+  }
+}
+
 /** Compiles a monitor against the plugin of its network, or answers all its problems. */
 export const compileMonitor = (
   plugin: SourcePlugin,
@@ -21,7 +31,7 @@ export const compileMonitor = (
 ): Result.Result<ActiveMonitor, ReadonlyArray<Problem>> => {
   const selector = decodeConfig(plugin.selector, definition.selector)
   if (Result.isFailure(selector)) return Result.fail(under("selector", selector.failure))
-  const description = plugin.describe(selector.success)
+  const description = describe(plugin, selector.success)
   if ("problems" in description) return Result.fail(under("selector", description.problems))
   const shape: EventShape = { ...description, address: plugin.address }
   const predicate = definition.predicate === null ? null : compilePredicate(definition.predicate, shape)

@@ -1,13 +1,13 @@
-import { Context, Effect, Exit, Layer, Result, Scope, Semaphore } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Result, Scope, Semaphore } from "effect"
 import { compileMonitor } from "./compile-monitor.ts"
 import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import { type Owner, type ResourceChanges, type SeedRecord, Storage, type StorageError } from "../storage/storage.ts"
+import { type Owner, type ResourceKind, type SeedRecord, Storage, type StorageError } from "../storage/storage.ts"
 import { Catalog } from "./catalog.ts"
 import type { CheckedSet } from "./check-definitions.ts"
 import { checkStored } from "./check-stored.ts"
-import type { Refused } from "./error.ts"
+import { Conflict, type NotFound, type Refused } from "./error.ts"
 import { FeedHub } from "./feed/hub.ts"
 import { maintain } from "./maintenance.ts"
 import { makeSinkRegistry, type SinkRegistry } from "./sink-registry.ts"
@@ -39,9 +39,16 @@ export class Engine extends Context.Service<
     readonly exclusively: <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Stores a checked set, in one transaction, and takes it up. */
     readonly put: (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) => Effect.Effect<void, StorageError>
-    readonly deleteMonitor: (id: string, discard: boolean) => Effect.Effect<void, StorageError>
-    readonly deleteSink: (id: string, discard: boolean) => Effect.Effect<void, StorageError>
-    readonly deleteNetwork: (id: string) => Effect.Effect<void, StorageError>
+    /** Tries again a resource that is FAILED, as it is. */
+    readonly retry: (kind: ResourceKind, id: string) => Effect.Effect<void>
+    readonly deleteMonitor: (id: string, discard: boolean) => Effect.Effect<void, Conflict | StorageError>
+    readonly deleteSink: (id: string, discard: boolean) => Effect.Effect<void, Conflict | StorageError>
+    /** Drains the network and removes it with all its rows; not to be called within `exclusively`. */
+    readonly deleteNetwork: (
+      id: string,
+      check: Effect.Effect<void, Conflict | NotFound>,
+      discard: boolean,
+    ) => Effect.Effect<void, Conflict | NotFound | StorageError>
     /** Starts the networks; until then changes are stored and nothing runs. */
     readonly start: Effect.Effect<void>
   }
@@ -51,6 +58,9 @@ export class Engine extends Context.Service<
   ): Layer.Layer<Engine, Refused | StorageError, Storage | Plugins | FeedHub | Egress | Secrets> =>
     Layer.effect(Engine, makeEngine(settings))
 }
+
+/** How long what still runs after the drain is waited for, in ms. */
+const CLOSE_MS = 2_000
 
 const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const storage = yield* Storage
@@ -66,7 +76,14 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       discard: true,
     }),
   )
-  yield* Effect.addFinalizer((exit) => Effect.ensuring(stopAll, Scope.close(scope, exit)))
+  yield* Effect.addFinalizer((exit) =>
+    Effect.gen(function* () {
+      yield* stopAll
+      // Detached, so that what cannot be interrupted does not hold up the end of the program.
+      const closing = yield* Effect.forkDetach(Scope.close(scope, exit))
+      yield* Effect.timeoutOption(Fiber.await(closing), CLOSE_MS)
+    }),
+  )
   const writer = yield* Semaphore.make(1)
   const catalog = new Catalog()
   const sinks = yield* makeSinkRegistry(plugins).pipe(Scope.provide(scope))
@@ -116,17 +133,21 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       .filter(({ stored: { definition } }) => definition.sinks.includes(sink))
       .map(({ stored: { definition } }) => definition.network)
 
-  /** Stores a change while no pipeline of the networks runs, so that none goes on with rows that it takes away. */
-  const changeBetween = (
-    networks: ReadonlyArray<string>,
-    changes: ResourceChanges,
-  ): Effect.Effect<void, StorageError> => {
-    const [first, ...rest] = networks
-    const running = first === undefined ? undefined : supervisors.get(first)
-    if (first === undefined) return storage.change(changes)
-    const inner = changeBetween(rest, changes)
-    return running === undefined ? inner : running.supervisor.between(inner)
-  }
+  /** Runs a change while no pipeline of the networks runs: none mints or goes on with rows that it takes away. */
+  const between = <A, E>(networks: ReadonlyArray<string>, change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    networks.reduce((inner, network) => supervisors.get(network)?.supervisor.between(inner) ?? inner, change)
+
+  /** Fails while rows are owed or dead letters kept, unless they are to be discarded. */
+  const owesNothing = Effect.fnUntraced(function* (
+    label: string,
+    by: Parameters<Storage["Service"]["debts"]>[0],
+    discard: boolean,
+  ) {
+    const { owed, dead } = yield* storage.debts(by)
+    if (discard || owed + dead === 0) return
+    const reason = `${label} still owes ${owed} deliveries and keeps ${dead} dead letters; wait for them, or delete it with discard: true`
+    return yield* new Conflict({ reason })
+  })
 
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
     yield* storage.change({
@@ -148,7 +169,11 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       const { id, network } = monitor.stored.definition
       const before = catalog.monitors.get(id)
       if (before !== undefined) concerned.push(before.stored.definition.network)
-      catalog.monitors.set(id, monitor)
+      // The same compilation goes on: what was recorded while this was stored is still so.
+      catalog.monitors.set(
+        id,
+        before?.active === monitor.active ? { ...monitor, effectiveFrom: before.effectiveFrom } : monitor,
+      )
       concerned.push(network)
     }
     yield* refresh(concerned)
@@ -156,42 +181,79 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
 
   const deleteMonitor = Effect.fnUntraced(function* (id: string, discard: boolean) {
     const network = catalog.monitors.get(id)?.stored.definition.network
-    yield* discard && network !== undefined
-      ? changeBetween([network], { deleteMonitors: [id], discard: [{ monitor: id }] })
-      : storage.change({ deleteMonitors: [id] })
+    const label = `monitor "${id}"`
+    if (network === undefined || !discard) {
+      yield* owesNothing(label, { monitor: id }, discard)
+      yield* storage.change({ deleteMonitors: [id] })
+    } else {
+      yield* between([network], storage.change({ deleteMonitors: [id], discard: [{ monitor: id }] }))
+    }
     catalog.monitors.delete(id)
     if (network !== undefined) yield* refresh([network])
   })
 
   const deleteSink = Effect.fnUntraced(function* (id: string, discard: boolean) {
-    yield* discard
-      ? changeBetween([...supervisors.keys()], { deleteSinks: [id], discard: [{ sink: id }] })
-      : storage.change({ deleteSinks: [id] })
+    // A batch that was matched before its monitor let go of the sink may be minted until the pipelines rest.
+    const change = storage.change({ deleteSinks: [id], ...(discard ? { discard: [{ sink: id }] } : {}) })
+    yield* between([...supervisors.keys()], Effect.andThen(owesNothing(`sink "${id}"`, { sink: id }, discard), change))
     yield* sinks.remove(id)
   })
 
-  const deleteNetwork = Effect.fnUntraced(function* (id: string) {
+  const stopNetwork = Effect.fnUntraced(function* (id: string) {
     const running = supervisors.get(id)
-    if (running !== undefined) {
-      yield* running.supervisor.stop
-      yield* Scope.close(running.scope, Exit.void)
-      supervisors.delete(id)
-    }
-    const removed = yield* Effect.exit(storage.change({ deleteNetworks: [id] }))
-    if (Exit.isFailure(removed)) {
-      // The network still exists: it runs on as if nothing had been asked.
-      yield* refresh([id])
-      return yield* removed
-    }
-    catalog.networks.delete(id)
+    if (running === undefined) return
+    yield* running.supervisor.stop
+    yield* Scope.close(running.scope, Exit.void)
+    supervisors.delete(id)
+  })
+
+  const exclusively = <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    // Only the wait for its turn can be interrupted: a change that is stored is also taken up.
+    Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(restore(writer.take(1)), Effect.ensuring(change, writer.release(1))),
+    )
+
+  const deleteNetwork = (id: string, check: Effect.Effect<void, Conflict | NotFound>, discard: boolean) => {
+    const owes = owesNothing(`network "${id}"`, { network: id }, discard)
+    const begin = exclusively(
+      Effect.andThen(
+        Effect.andThen(check, owes),
+        Effect.sync(() => catalog.deleting.add(id)),
+      ),
+    )
+    const remove = exclusively(
+      owes.pipe(
+        Effect.andThen(storage.change({ deleteNetworks: [id] })),
+        Effect.andThen(Effect.sync(() => catalog.networks.delete(id))),
+        Effect.ensuring(
+          Effect.suspend(() => {
+            catalog.deleting.delete(id)
+            // A network that still exists runs on as if nothing had been asked.
+            return refresh([id])
+          }),
+        ),
+      ),
+    )
+    // Others make their changes while it drains.
+    return Effect.uninterruptible(begin.pipe(Effect.andThen(stopNetwork(id)), Effect.andThen(remove), Effect.asVoid))
+  }
+
+  /** Tries again what is FAILED, for a reason outside that may be mended: a secret, a node. */
+  const retry = Effect.fnUntraced(function* (kind: ResourceKind, id: string) {
+    if (kind === "network") return yield* refresh([id])
+    const sink = kind === "sink" ? sinks.get(id) : undefined
+    if (sink === undefined || sinks.handle(id).error === null) return
+    yield* sinks.put(sink)
+    yield* refresh(networksOfSink(id))
   })
 
   return Engine.of({
     catalog,
     sinks,
     activity: (network) => supervisors.get(network)?.supervisor.activity(),
-    exclusively: writer.withPermit,
+    exclusively,
     put,
+    retry,
     deleteMonitor,
     deleteSink,
     deleteNetwork,

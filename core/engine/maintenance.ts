@@ -17,6 +17,7 @@ export const maintain = (storage: Storage["Service"], owner: Owner, settings: En
   return Effect.sleep("10 seconds").pipe(
     Effect.andThen(Effect.suspend(() => pruneAll)),
     Effect.catchTag("StorageError", (error) => Effect.logWarning(`pruning waits: ${error.message}`)),
+    Effect.catchDefect((defect) => Effect.logError("pruning broke; it is tried again", defect)),
     Effect.forever,
     // The pipeline's own writes meet the same refusal and end the run.
     Effect.catchTag("NotOwner", () => Effect.void),

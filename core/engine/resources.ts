@@ -97,21 +97,11 @@ const makeResources = Effect.fnUntraced(function* () {
           return yield* new Conflict({ reason: `${kind} "${taken.id}" ${is}, not at ${options.ifRevision}` })
         }
         yield* checkFixed(catalog, plugins, storage, checked.success.networks)
-        if (options.validateOnly !== true && taken.revision !== stored) yield* engine.put(checked.success, [])
+        if (options.validateOnly === true) return taken.view
+        yield* taken.revision === stored ? engine.retry(kind, taken.id) : engine.put(checked.success, [])
         return taken.view
       }),
     )
-
-  const owes = Effect.fnUntraced(function* (
-    label: string,
-    by: Parameters<Storage["Service"]["debts"]>[0],
-    discard: boolean,
-  ) {
-    const { owed, dead } = yield* storage.debts(by)
-    if (discard || owed + dead === 0) return
-    const reason = `${label} still owes ${owed} deliveries and keeps ${dead} dead letters; wait for them, or delete it with discard: true`
-    return yield* new Conflict({ reason })
-  })
 
   return Resources.of({
     networks: Effect.suspend(() => Effect.forEach(catalog.networks.values(), networkOf)),
@@ -151,24 +141,21 @@ const makeResources = Effect.fnUntraced(function* () {
       return sinkOf(stored)
     }),
     deleteNetwork: Effect.fn("Resources.deleteNetwork")(function* (id, { discard = false } = {}) {
-      yield* engine.exclusively(
-        Effect.gen(function* () {
-          if (!catalog.networks.has(id)) return yield* new NotFound({ resource: `network "${id}"` })
-          const monitors = catalog.monitorsOf(id).map(({ stored }) => stored.definition.id)
-          if (monitors.length > 0) {
-            const reason = `network "${id}" is named by the monitors ${monitors.join(", ")}; delete them first`
-            return yield* new Conflict({ reason })
-          }
-          yield* owes(`network "${id}"`, { network: id }, discard)
-          yield* engine.deleteNetwork(id)
-        }),
-      )
+      const check = Effect.gen(function* () {
+        if (!catalog.networks.has(id) || catalog.deleting.has(id)) {
+          return yield* new NotFound({ resource: `network "${id}"` })
+        }
+        const monitors = catalog.monitorsOf(id).map(({ stored }) => stored.definition.id)
+        if (monitors.length === 0) return
+        const reason = `network "${id}" is named by the monitors ${monitors.join(", ")}; delete them first`
+        return yield* new Conflict({ reason })
+      })
+      yield* engine.deleteNetwork(id, check, discard)
     }),
     deleteMonitor: Effect.fn("Resources.deleteMonitor")(function* (id, { discard = false } = {}) {
       yield* engine.exclusively(
         Effect.gen(function* () {
           if (!catalog.monitors.has(id)) return yield* new NotFound({ resource: `monitor "${id}"` })
-          yield* owes(`monitor "${id}"`, { monitor: id }, discard)
           yield* engine.deleteMonitor(id, discard)
         }),
       )
@@ -184,7 +171,6 @@ const makeResources = Effect.fnUntraced(function* () {
             const reason = `sink "${id}" is named by the monitors ${monitors.join(", ")}; take it out of them first`
             return yield* new Conflict({ reason })
           }
-          yield* owes(`sink "${id}"`, { sink: id }, discard)
           yield* engine.deleteSink(id, discard)
         }),
       )

@@ -3,6 +3,7 @@ import type { SinkDefinition } from "../model/resource.ts"
 import { SinkHandle, type SinkRuntime } from "../pipeline/sink-handle.ts"
 import { decodeConfig } from "../plugin/decode-config.ts"
 import type { Egress } from "../plugin/egress.ts"
+import { makeInTime } from "../plugin/make-in-time.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { Stored } from "../storage/storage.ts"
@@ -38,7 +39,7 @@ const buildRuntime = Effect.fnUntraced(function* (
   if (Result.isFailure(config)) {
     return { runtime: null, error: config.failure.map(({ path, message }) => `config.${path}: ${message}`).join("; ") }
   }
-  return yield* Effect.match(plugin.make(config.success), {
+  return yield* Effect.match(makeInTime(plugin.make(config.success)), {
     onFailure: ({ reason }) => ({ runtime: null, error: reason }),
     onSuccess: (sink) => ({ runtime: { sink, retry: definition.retry }, error: null }),
   })

@@ -8,6 +8,7 @@ import type { PipelineStatus } from "../pipeline/status.ts"
 import { decodeConfig } from "../plugin/decode-config.ts"
 import type { Egress } from "../plugin/egress.ts"
 import { PluginRefused, type SourceRefused, type SourceUnavailable } from "../plugin/error.ts"
+import { makeInTime } from "../plugin/make-in-time.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { Source, SourceOutcome } from "../plugin/source.ts"
@@ -31,7 +32,7 @@ export const buildSource = Effect.fnUntraced(function* (plugins: Plugins["Servic
     const reason = config.failure.map(({ path, message }) => `config.${path}: ${message}`).join("; ")
     return yield* new PluginRefused({ reason })
   }
-  return yield* plugin.make(config.success)
+  return yield* makeInTime(plugin.make(config.success))
 })
 
 /** Resolves the start of a network that has none; an unreachable feed is asked again for ever. */
@@ -64,7 +65,9 @@ export const runSource = Effect.fnUntraced(function* (options: {
   status.reading = false
   const source: Source<unknown> = yield* buildSource(options.plugins, definition)
   // What an earlier run emitted must be minted before this one asks where to go on.
+  status.source = "waits until what was read before is matched and handed to the sinks"
   yield* pipeline.settled
+  status.source = null
   if (pipeline.minted() === null) {
     const start = yield* resolveStart(source, status)
     yield* pipeline.begin(start).pipe(untilStored(status))
@@ -72,7 +75,9 @@ export const runSource = Effect.fnUntraced(function* (options: {
   }
   const cursor = pipeline.minted()!
   const anchors = yield* storage.anchors(definition.id, cursor.primary, ANCHORS).pipe(untilStored(status))
+  /** The first sign of life of this run ends the trouble of the one before; later trouble is the source's to tell. */
   const showsReading = Effect.sync(() => {
+    if (!status.reading) status.source = null
     status.reading = true
   })
   return yield* source.run({
@@ -81,10 +86,12 @@ export const runSource = Effect.fnUntraced(function* (options: {
     emit: (batch) => Effect.andThen(showsReading, pipeline.emit(batch)),
     late: pipeline.late,
     head: (head) =>
-      Effect.sync(() => {
-        status.reading = true
-        status.head = head
-      }),
+      Effect.andThen(
+        showsReading,
+        Effect.sync(() => {
+          status.head = head
+        }),
+      ),
     trouble: (reason) =>
       Effect.sync(() => {
         status.source = reason

@@ -1,4 +1,4 @@
-import { Cause, Clock, Effect, Exit, FiberHandle, type Scope } from "effect"
+import { Clock, Effect, Exit, FiberHandle, type Scope } from "effect"
 import type { PipelineFault } from "../pipeline/pipeline.ts"
 import type { PluginRefused, SourceRefused, SourceUnavailable } from "../plugin/error.ts"
 import type { SourceOutcome } from "../plugin/source.ts"
@@ -25,7 +25,7 @@ const HEALTHY_MS = 60_000
 
 export const makeSourceSlot = Effect.fnUntraced(function* <R>(
   run: Effect.Effect<SourceOutcome, SourceError, R>,
-  /** Told of each end that is no interruption, with the number of the run. */
+  /** Told of each end of a run that was not stopped, with the number of the run. */
   onEnd: (exit: SourceExit, run: number) => Effect.Effect<void>,
 ): Effect.fn.Return<SourceSlot, never, Scope.Scope | R> {
   const context = yield* Effect.context<R>()
@@ -37,7 +37,6 @@ export const makeSourceSlot = Effect.fnUntraced(function* <R>(
     const number = ++present
     const startedAt = yield* Clock.currentTimeMillis
     const exit = yield* Effect.exit(run)
-    if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return
     if ((yield* Clock.currentTimeMillis) - startedAt > HEALTHY_MS) failures = 0
     yield* onEnd(exit, number)
   }).pipe(Effect.provideContext(context))

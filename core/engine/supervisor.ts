@@ -1,5 +1,6 @@
-import { Cause, Deferred, Effect, Exit, Fiber, Queue, type Scope } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Option, Queue, type Scope } from "effect"
 import type { Cursor } from "../model/cursor.ts"
+import type { CompiledMonitor } from "../pipeline/matcher.ts"
 import { InterestVersions } from "../pipeline/interest-versions.ts"
 import { untilStored } from "../pipeline/persist.ts"
 import { makePipeline, type Pipeline, type PipelineFault } from "../pipeline/pipeline.ts"
@@ -8,7 +9,7 @@ import type { Egress } from "../plugin/egress.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { Owner, Storage } from "../storage/storage.ts"
-import type { Catalog } from "./catalog.ts"
+import type { Catalog, MonitorEntry } from "./catalog.ts"
 import type { FeedHub } from "./feed/hub.ts"
 import { readinessOf } from "./readiness.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
@@ -46,7 +47,15 @@ type Command =
 const REBUILD_MS = { first: 500, last: 30_000 }
 
 /** How much longer than the drain a stop may take before what still runs is interrupted, in ms. */
-const STOP_GRACE_MS = 5_000
+const STOP_GRACE_MS = 3_000
+
+/** A run of this length, in ms, shows that what broke had mended: the waits start anew. */
+const HEALTHY_MS = 60_000
+
+const isTaken = (cause: Cause.Cause<PipelineFault>): boolean => {
+  const failure = Cause.findErrorOption(cause)
+  return Option.isSome(failure) && failure.value._tag === "NotOwner"
+}
 
 const messageOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -72,13 +81,16 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   let pipeline: Pipeline | null = null
   let checkpoint: CheckpointView | null = null
   let phase: "working" | "draining" | "completed" = "working"
+  let stopping = false
+  let refreshing = false
   /** Why the network is FAILED; the next command tries again. */
   let failure: string | null = null
   let pipelineError: string | null = null
 
   const fail = (reason: string) => {
+    const known = failure === reason
     failure = reason
-    return Effect.logError(`the network is FAILED: ${reason}`)
+    return known ? Effect.void : Effect.logError(`the network is FAILED: ${reason}`)
   }
 
   const publishInterests = () => {
@@ -88,6 +100,12 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     if (active.length === published.length && active.every((monitor, i) => monitor === published[i])) return
     published = active
     interests.replace(active)
+  }
+
+  /** The entry that holds this very compilation: none for a monitor that is gone or was edited since. */
+  const presentEntry = (monitor: CompiledMonitor): MonitorEntry | undefined => {
+    const entry = catalog.monitors.get(monitor.id)
+    return entry?.active._tag === "Success" && entry.active.success.compiled === monitor ? entry : undefined
   }
 
   const openPipeline = Effect.fnUntraced(function* () {
@@ -106,14 +124,10 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       interests,
       sinksOf: (monitor) => catalog.sinksOf(network, monitor),
       sinkHandle: sinks.handle,
-      isEffective: (monitor, matchRevision) => {
-        const entry = catalog.monitors.get(monitor)
-        // A monitor that is gone, or edited since, has nothing to record for this revision.
-        return entry === undefined || entry.stored.matchRevision !== matchRevision || entry.effectiveFrom !== null
-      },
-      onEffective: (monitor, matchRevision, from) => {
-        const entry = catalog.monitors.get(monitor)
-        if (entry !== undefined && entry.stored.matchRevision === matchRevision) entry.effectiveFrom = from
+      isEffective: (monitor) => presentEntry(monitor)?.effectiveFrom !== null,
+      onEffective: (monitor, from) => {
+        const entry = presentEntry(monitor)
+        if (entry !== undefined) entry.effectiveFrom = from
       },
       onPredicateFailure: (monitor, reason) => {
         const entry = catalog.monitors.get(monitor)
@@ -151,11 +165,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
 
     const rest = Effect.suspend(() => {
       revision = null
+      phase = "working"
       status.reading = false
+      status.source = null
       return source.stop
     })
 
     const refresh = Effect.fnUntraced(function* () {
+      refreshing = false
       publishInterests()
       const readiness = readinessOf(catalog, sinks, network)
       if (readiness._tag === "Broken") {
@@ -165,11 +182,9 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       const failed = failure !== null
       failure = null
       const present = catalog.networks.get(network)?.revision ?? null
-      if (readiness._tag === "Waiting") {
-        // A source that runs already goes on without monitors: its feed is simply quiet.
-        const goesOn = readiness.idle && revision !== null && revision === present && !failed
-        return yield* goesOn ? Effect.void : rest
-      }
+      // A feed whose start was resolved goes on without monitors: it is simply quiet.
+      const begun = running.minted() !== null
+      if (readiness._tag === "Waiting" && !(readiness.idle && begun)) return yield* rest
       if (revision === present && !failed) return
       revision = present
       phase = "working"
@@ -212,7 +227,11 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
         yield* drain
         return "stopped"
       }
-      if (command._tag === "Between") return command.change
+      if (command._tag === "Between") {
+        yield* source.stop
+        yield* running.drain(0)
+        return command.change
+      }
       if (command._tag === "Refresh") yield* refresh()
       else if (source.isPresent(command.run)) yield* onSourceEnded(command.exit)
     }
@@ -229,18 +248,32 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     )
   }).pipe(Effect.ensuring(Effect.sync(() => (pipeline = null))))
 
+  /** Waits before the next run, or until a command comes. */
+  const restUntilCommand = (ms: number | null) =>
+    ms === null ? Effect.asVoid(Queue.peek(commands)) : Effect.asVoid(Effect.timeoutOption(Queue.peek(commands), ms))
+
   const loop = Effect.gen(function* () {
-    for (let faults = 0; ; faults++) {
+    let faults = 0
+    while (true) {
+      if (stopping) return
+      const startedAt = yield* Clock.currentTimeMillis
       const exit: Exit.Exit<Effect.Effect<void> | "stopped", PipelineFault> = yield* Effect.exit(runOnce)
       if (Exit.isSuccess(exit)) {
         if (exit.value === "stopped") return
         yield* exit.value
         continue
       }
-      if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
       pipelineError = messageOf(exit.cause)
-      yield* Effect.logError("the pipeline broke; it is built again from its rows", exit.cause)
-      yield* Effect.sleep(Math.min(REBUILD_MS.last, REBUILD_MS.first * 2 ** Math.min(faults, 10)))
+      if (stopping) return yield* Effect.logError("the pipeline broke while it was stopped", exit.cause)
+      if (isTaken(exit.cause)) {
+        // Without a lease to wait for, taking it back at once would make two processes fight for it.
+        yield* Effect.logError(`${pipelineError}; this process leaves it alone until something is changed here`)
+        yield* restUntilCommand(null)
+      } else {
+        yield* Effect.logError("the pipeline broke; it is built again from its rows", exit.cause)
+        if ((yield* Clock.currentTimeMillis) - startedAt > HEALTHY_MS) faults = 0
+        yield* restUntilCommand(Math.min(REBUILD_MS.last, REBUILD_MS.first * 2 ** Math.min(faults++, 10)))
+      }
       pipelineError = null
     }
   })
@@ -267,18 +300,26 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     refresh: Effect.suspend(() => {
       // Published at once: what is fetched after a mutation answered is matched by the monitors as they are now.
       publishInterests()
+      if (refreshing) return Effect.void
+      refreshing = true
       return Effect.asVoid(Queue.offer(commands, { _tag: "Refresh" }))
     }),
     between: <A, E>(change: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         const result = yield* Deferred.make<A, E>()
         yield* Queue.offer(commands, { _tag: "Between", change: Effect.asVoid(Deferred.complete(result, change)) })
-        return yield* Deferred.await(result)
+        yield* Effect.raceFirst(Effect.exit(Deferred.await(result)), Deferred.await(ended))
+        // After the last run there is no pipeline that the change could disturb.
+        return yield* Deferred.isDoneUnsafe(result) ? Deferred.await(result) : change
       }),
-    stop: Queue.offer(commands, { _tag: "Stop" }).pipe(
-      Effect.andThen(Effect.timeoutOption(Deferred.await(ended), options.drainTimeoutMs + STOP_GRACE_MS)),
-      Effect.andThen(Fiber.interrupt(fiber)),
-      Effect.asVoid,
-    ),
+    stop: Effect.gen(function* () {
+      stopping = true
+      const finished = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))
+      const inTime = yield* Effect.timeoutOption(finished, options.drainTimeoutMs + STOP_GRACE_MS)
+      if (Option.isSome(inTime)) return
+      // What cannot be interrupted must not hold up the end of the program: it is told, and not waited for.
+      yield* Effect.logWarning(`network ${network} does not end; it is left behind`)
+      fiber.interruptUnsafe()
+    }),
   }
 })

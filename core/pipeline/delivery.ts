@@ -1,4 +1,4 @@
-import { Cause, Deferred, Effect, Random } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Option, Random } from "effect"
 import type { Retry } from "../model/resource.ts"
 import type { SinkEvent } from "../model/sink-event.ts"
 import { type DeliveryError, Transient } from "../plugin/error.ts"
@@ -25,26 +25,45 @@ const classOf = (error: DeliveryError): string => {
   }
 }
 
-/** One attempt: bounded in time, and a defect of the plugin is a failed attempt, never a crash of the worker. */
-const attemptOnce = (sink: Sink, event: SinkEvent, delivery: Delivery) =>
-  Effect.suspend(() => sink.deliver(event, delivery)).pipe(
-    Effect.timeoutOrElse({
-      duration: sink.timeoutMs,
-      orElse: () => Effect.fail(new Transient({ reason: `no outcome within ${sink.timeoutMs} ms` })),
-    }),
-    Effect.catchDefect((defect) => Effect.fail(new Transient({ reason: `defect in the sink: ${messageOf(defect)}` }))),
-  )
-
-const messageOf = (defect: unknown): string => {
-  const error = Cause.squash(Cause.die(defect))
-  return error instanceof Error ? error.message : String(error)
+/** What a failed attempt is taken for: a defect of the plugin is a failed attempt, never a crash of the worker. */
+const failureOf = (cause: Cause.Cause<DeliveryError>): DeliveryError => {
+  const failure = Cause.findErrorOption(cause)
+  if (failure._tag === "Some") return failure.value
+  if (Cause.hasInterruptsOnly(cause)) return new Transient({ reason: "the sink interrupted its own attempt" })
+  const error = Cause.squash(cause)
+  return new Transient({ reason: `defect in the sink: ${error instanceof Error ? error.message : String(error)}` })
 }
+
+/**
+ * One attempt, bounded in time; null is success. It runs in a fiber of its own that nobody waits for once its time is
+ * over: a sink that cannot be interrupted must not hold its worker.
+ */
+const attemptOnce = Effect.fnUntraced(function* (
+  sink: Sink,
+  event: SinkEvent,
+  delivery: Delivery,
+): Effect.fn.Return<DeliveryError | null> {
+  const fiber = yield* Effect.forkDetach(
+    Effect.suspend(() => sink.deliver(event, delivery)),
+    { startImmediately: true },
+  )
+  const abandon = Effect.sync(() => fiber.interruptUnsafe())
+  // A function of the host program is often done by now, and needs no timer.
+  const done = fiber.pollUnsafe()
+  const exit =
+    done === undefined
+      ? yield* Effect.timeoutOption(Fiber.await(fiber), sink.timeoutMs).pipe(Effect.onInterrupt(() => abandon))
+      : Option.some(done)
+  if (Option.isSome(exit)) return Exit.isSuccess(exit.value) ? null : failureOf(exit.value.cause)
+  yield* abandon
+  return new Transient({ reason: `no outcome within ${sink.timeoutMs} ms` })
+})
 
 /**
  * Delivers one event with its sink's retry policy. Fails never; ends without an outcome only when the pipeline drains
  * after a failed attempt, because a shut-down is no attempt.
  *
- * @param onFailure told of every failed attempt
+ * @param onRetry told of every failed attempt that another one may follow
  */
 export const deliverWithRetry = Effect.fnUntraced(function* (
   sink: Sink,
@@ -52,18 +71,15 @@ export const deliverWithRetry = Effect.fnUntraced(function* (
   event: SinkEvent,
   delivery: Omit<Delivery, "attempt">,
   draining: Deferred.Deferred<void>,
-  onFailure: (reason: string, attempt: number) => Effect.Effect<void>,
+  onRetry: (reason: string, attempt: number) => Effect.Effect<void>,
 ): Effect.fn.Return<DeliveryResult> {
   for (let attempt = 1; ; attempt++) {
-    const failure = yield* Effect.match(attemptOnce(sink, event, { ...delivery, attempt }), {
-      onFailure: (error) => error,
-      onSuccess: () => null,
-    })
+    const failure = yield* attemptOnce(sink, event, { ...delivery, attempt })
     if (failure === null) return { _tag: "Delivered", attempts: attempt }
     const reason = classOf(failure)
-    yield* onFailure(reason, attempt)
     const final = failure._tag === "Permanent" || failure._tag === "TooLarge" || attempt >= retry.maxAttempts
     if (final) return { _tag: "Dead", attempts: attempt, reason }
+    yield* onRetry(reason, attempt)
     const retryAfter = failure._tag === "RateLimited" ? failure.retryAfterMs : null
     const wait = Effect.sleep(backoffMs(retry, attempt, yield* Random.next, retryAfter))
     yield* Effect.raceFirst(wait, Deferred.await(draining))

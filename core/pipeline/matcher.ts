@@ -45,6 +45,7 @@ export const matchEvents = (
   for (const event of events) {
     if (after !== null && !isAfter(event.cursor, after)) continue
     let fields: Fields | undefined
+    const skip = (error: unknown) => report.undecodable.push(describe(error))
     for (const interest of event.interests) {
       const monitor = monitors.get(interest)
       if (monitor === undefined) continue
@@ -52,7 +53,7 @@ export const matchEvents = (
         try {
           fields = event.fields()
         } catch (error) {
-          report.undecodable.push(describe(error))
+          skip(error)
           break
         }
       }
@@ -68,17 +69,24 @@ export const matchEvents = (
       }
       const sinks = sinksOf(monitor.id)
       if (sinks === null) continue
-      const id = monitor.matchId(event.cursor, event.index, fields)
-      report.matches.push({
-        id,
-        monitor: monitor.id,
-        revision: monitor.matchRevision,
-        cursor: event.cursor,
-        time: event.time,
-        payload: encodePayload({ id, monitor: monitor.id, network, event: monitor.render(fields) }),
-        sinks,
-        ...(failure === undefined ? {} : { failure: `permanent: predicate: ${failure}` }),
-      })
+      try {
+        const id = monitor.matchId(event.cursor, event.index, fields)
+        const rendered = monitor.render(fields)
+        report.matches.push({
+          id,
+          monitor: monitor.id,
+          revision: monitor.matchRevision,
+          cursor: event.cursor,
+          time: event.time,
+          payload: encodePayload({ id, monitor: monitor.id, network, event: rendered }),
+          event: rendered,
+          sinks,
+          ...(failure === undefined ? {} : { failure: `permanent: predicate: ${failure}` }),
+        })
+      } catch (error) {
+        // Its fields are not of the types that its selector yields.
+        skip(error)
+      }
     }
   }
   return report

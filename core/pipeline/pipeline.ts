@@ -4,7 +4,7 @@ import type { LateBatch, SourceBatch } from "../plugin/source.ts"
 import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
 import { makeCheckpointWriter } from "./checkpoint-writer.ts"
 import type { InterestVersions } from "./interest-versions.ts"
-import type { SinksOf } from "./matcher.ts"
+import type { CompiledMonitor, SinksOf } from "./matcher.ts"
 import { makeProcessor } from "./processor.ts"
 import { makeSettler } from "./settler.ts"
 import type { SinkHandle } from "./sink-handle.ts"
@@ -47,8 +47,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly interests: InterestVersions
   readonly sinksOf: SinksOf
   readonly sinkHandle: (sink: string) => SinkHandle
-  readonly isEffective: (monitor: string, matchRevision: string) => boolean
-  readonly onEffective: (monitor: string, matchRevision: string, from: Cursor) => void
+  readonly isEffective: (monitor: CompiledMonitor) => boolean
+  readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
   readonly onCheckpoint: (cursor: Cursor, at: number) => Effect.Effect<void>
@@ -61,13 +61,14 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   let minted = row?.minted ?? null
   const draining = yield* Deferred.make<void>()
 
-  /** Forks a fiber whose end other than by interruption or success is the pipeline's fault. */
+  /** Forks a fiber whose end other than by success, or by the end of the pipeline, is the pipeline's fault. */
   const fibers = yield* FiberSet.make<void, PipelineFault>()
+  let ending = false
   const supervise = (effect: Effect.Effect<void, PipelineFault>) =>
     FiberSet.run(
       fibers,
       Effect.onExit(effect, (exit) =>
-        Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)
+        Exit.isFailure(exit) && !(ending && Cause.hasInterruptsOnly(exit.cause))
           ? Effect.asVoid(Deferred.failCause(fault, exit.cause))
           : Effect.void,
       ),
@@ -193,6 +194,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
         yield* Effect.forEach(workers.values(), ({ fiber }) => Fiber.await(fiber), { discard: true })
       })
       const delivered = yield* Effect.timeoutOption(deliver, deadlineMs)
+      ending = true
       yield* Fiber.interruptAll([processorFiber, ...[...workers.values()].map(({ fiber }) => fiber)])
       // What was delivered in time is written also when the rest was not, or it would be sent again.
       yield* settler.end

@@ -1,11 +1,11 @@
-import { type Cause, Clock, Effect, Latch, Option, Queue } from "effect"
+import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
 import { compareCursors, type Cursor, formatCursor } from "../model/cursor.ts"
 import type { Anchor, LateBatch, SourceBatch } from "../plugin/source.ts"
-import type { MintInput, NewMatch, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NewMatch, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
 import { groupByCursor } from "./group-matches.ts"
 import type { InterestVersions } from "./interest-versions.ts"
-import { matchEvents, type MatchReport, type SinksOf } from "./matcher.ts"
+import { type CompiledMonitor, matchEvents, type MatchReport, type SinksOf } from "./matcher.ts"
 import { untilStored } from "./persist.ts"
 import type { PipelineStatus } from "./status.ts"
 import type { ProgressTracker, Slot } from "./tracker.ts"
@@ -25,9 +25,10 @@ export interface Processor {
 type Message =
   | { readonly _tag: "Batch"; readonly batch: SourceBatch }
   | { readonly _tag: "Late"; readonly batch: LateBatch }
+  | { readonly _tag: "Settle"; readonly done: Deferred.Deferred<void> }
 
 /** Batches that wait to be matched; beyond it `emit` waits. */
-const CAPACITY = 4
+const CAPACITY = 2
 
 /** About how many matches are minted in one transaction, which keeps it to about 5 ms. */
 const MINT = 100
@@ -38,11 +39,12 @@ const QUIET_MS = 100
 /** Anchors that make a quiet advance worth a write before its time is over. */
 const QUIET_ANCHORS = 512
 
+/** What was matched and is not written yet: ground without matches, and monitors that saw their first batch. */
 interface Pending {
   upTo: Cursor
-  anchors: Array<Anchor>
-  effective: Array<MintInput["effective"][number]>
-  since: number
+  readonly anchors: Array<Anchor>
+  readonly effective: Array<{ readonly monitor: CompiledMonitor; readonly from: Cursor }>
+  readonly since: number
 }
 
 export const makeProcessor = Effect.fnUntraced(function* (options: {
@@ -54,9 +56,9 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly checkpoints: CheckpointWriter
   readonly interests: InterestVersions
   readonly sinksOf: SinksOf
-  /** Whether a monitor's revision has its `effectiveFrom` already. */
-  readonly isEffective: (monitor: string, matchRevision: string) => boolean
-  readonly onEffective: (monitor: string, matchRevision: string, from: Cursor) => void
+  /** False for a monitor, as it is now, whose first batch is still to come; an edited or deleted one needs none. */
+  readonly isEffective: (monitor: CompiledMonitor) => boolean
+  readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   /** How many rows a sink's worker takes at once. */
   readonly room: (sink: string) => number
@@ -67,7 +69,6 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
 }): Effect.fn.Return<Processor> {
   const { network, storage, owner, status, tracker, checkpoints, interests } = options
   const queue = yield* Queue.bounded<Message, Cause.Done>(CAPACITY)
-  const idle = yield* Latch.make(true)
   let pending: Pending | null = null
   /** The end of what was matched, written or pending; null until the first batch of this run. */
   let position: Cursor | null = null
@@ -85,21 +86,38 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     }
   })
 
-  const mint = Effect.fnUntraced(function* (input: Omit<MintInput, "offer" | "checkpoint">) {
+  const mint = Effect.fnUntraced(function* (
+    upTo: Cursor,
+    anchors: ReadonlyArray<Anchor>,
+    matches: ReadonlyArray<NewMatch>,
+    seen: Pending["effective"],
+  ) {
     const offer = new Map<string, number>()
-    for (const match of input.matches) for (const sink of match.sinks) offer.set(sink, options.room(sink))
-    const quiet = input.matches.length === 0 && tracker.inFlight === 0
-    const checkpoint = quiet ? input.upTo : null
-    const minted = yield* storage.mint(owner, { ...input, offer, checkpoint }).pipe(untilStored(status))
-    options.onMinted(input.upTo)
-    for (const { monitor, matchRevision, from } of input.effective) options.onEffective(monitor, matchRevision, from)
+    for (const match of matches) {
+      for (const sink of match.sinks) if (!offer.has(sink)) offer.set(sink, options.room(sink))
+    }
+    // A monitor that was edited since it was matched has another revision, whose first batch is still to come.
+    const effective = seen.filter(({ monitor }) => !options.isEffective(monitor))
+    const checkpoint = matches.length === 0 && tracker.inFlight === 0 ? upTo : null
+    const minted = yield* storage
+      .mint(owner, {
+        upTo,
+        anchors,
+        matches,
+        offer,
+        checkpoint,
+        effective: effective.map(({ monitor: { id, matchRevision }, from }) => ({ monitor: id, matchRevision, from })),
+      })
+      .pipe(untilStored(status))
+    options.onMinted(upTo)
+    for (const { monitor, from } of effective) options.onEffective(monitor, from)
     if (minted.shown > 0) yield* options.onShown(minted.feedPosition)
     const items: Array<WorkItem> = []
     for (const { cursor, rows } of groupByCursor(minted.rows)) {
       const slot: Slot = tracker.begin(cursor, rows.length)
       for (const row of rows) items.push({ row, slot })
     }
-    tracker.begin(input.upTo, 0)
+    tracker.begin(upTo, 0)
     if (checkpoint !== null) yield* checkpoints.stored(checkpoint)
     else checkpoints.wake()
     if (items.length > 0) yield* options.dispatch(items)
@@ -109,8 +127,21 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     if (pending === null) return Effect.void
     const { upTo, anchors, effective } = pending
     pending = null
-    return mint({ upTo, anchors, effective, matches: [] })
+    return mint(upTo, anchors, [], effective)
   })
+
+  /** Adds a batch's end, hashes and first-seen monitors to what is pending. */
+  const extend = (batch: SourceBatch, monitors: Iterable<CompiledMonitor>, from: Cursor, now: number): Pending => {
+    const extended: Pending =
+      pending === null
+        ? { upTo: batch.upTo, anchors: [...batch.resume], effective: [], since: now }
+        : { ...pending, upTo: batch.upTo, anchors: [...pending.anchors, ...batch.resume] }
+    for (const monitor of monitors) {
+      if (options.isEffective(monitor) || extended.effective.some((seen) => seen.monitor === monitor)) continue
+      extended.effective.push({ monitor, from })
+    }
+    return extended
+  }
 
   const processBatch = Effect.fnUntraced(function* (batch: SourceBatch) {
     const before = position ?? options.minted()
@@ -123,38 +154,46 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     const monitors = interests.take(batch.interests)
     const matched = matchEvents(network, monitors, options.sinksOf, batch.events, before)
     yield* report(matched)
-    const now = yield* Clock.currentTimeMillis
-    pending ??= { upTo: batch.upTo, anchors: [], effective: [], since: now }
-    const from = before ?? batch.upTo
-    for (const { id, matchRevision } of monitors.values()) {
-      if (options.isEffective(id, matchRevision)) continue
-      if (pending.effective.some((e) => e.monitor === id && e.matchRevision === matchRevision)) continue
-      pending.effective.push({ monitor: id, matchRevision, from })
+    const { upTo, anchors, effective, since } = extend(
+      batch,
+      monitors.values(),
+      before ?? batch.upTo,
+      yield* Clock.currentTimeMillis,
+    )
+    position = upTo
+    pending = { upTo, anchors, effective, since }
+    if (matched.matches.length === 0) return yield* anchors.length < QUIET_ANCHORS ? Effect.void : flush
+    pending = null
+    // The hashes of a piece are written with it, so that a restart within the batch finds them; the last takes the rest.
+    let written = 0
+    let first = true
+    for (const { matches, last } of chunks(matched.matches)) {
+      const end = last ? upTo : matches.at(-1)!.cursor
+      let until = last ? anchors.length : written
+      while (until < anchors.length && anchors[until]!.primary <= end.primary) until++
+      yield* mint(end, anchors.slice(written, until), matches, first ? effective : [])
+      written = until
+      first = false
     }
-    position = batch.upTo
-    for (const group of chunks(matched.matches)) {
-      const { anchors, effective }: Pending = pending
-      pending = { upTo: batch.upTo, anchors: [], effective: [], since: now }
-      yield* mint({ upTo: group.at(-1)!.cursor, anchors, effective, matches: group })
-    }
-    pending.upTo = batch.upTo
-    for (const anchor of batch.resume) pending.anchors.push(anchor)
-    if (pending.anchors.length >= QUIET_ANCHORS) yield* flush
   })
 
   const processLate = Effect.fnUntraced(function* (batch: LateBatch) {
     yield* flush
-    const matched = matchEvents(network, interests.peek(batch.interests), options.sinksOf, batch.events, null)
+    const minted = options.minted()
+    // What lies ahead is found in its turn.
+    const behind = batch.events.filter(({ cursor }) => minted !== null && compareCursors(cursor, minted) <= 0)
+    const matched = matchEvents(network, interests.peek(batch.interests), options.sinksOf, behind, null)
     yield* report(matched)
     const hashes = new Map(batch.resume.map(({ primary, hash }) => [primary, hash]))
-    const matches = matched.matches.flatMap((match) => {
+    const found = matched.matches.flatMap((match) => {
       const hash = hashes.get(match.cursor.primary)
       return hash === undefined ? [] : [{ ...match, hash }]
     })
-    if (matches.length === 0) return
-    const minted = yield* storage.mintLate(owner, { anchors: batch.resume, matches }).pipe(untilStored(status))
-    if (minted.shown > 0) yield* options.onShown(minted.feedPosition)
-    yield* options.dispatch(minted.rows.map((row) => ({ row, slot: null })))
+    for (const { matches } of chunks(found)) {
+      const late = yield* storage.mintLate(owner, { anchors: batch.resume, matches }).pipe(untilStored(status))
+      if (late.shown > 0) yield* options.onShown(late.feedPosition)
+      yield* options.dispatch(late.rows.map((row) => ({ row, slot: null })))
+    }
   })
 
   const next = Effect.suspend(() => {
@@ -170,25 +209,13 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     })
   })
 
-  const step = next.pipe(
-    Effect.flatMap(
-      Option.match({
-        onNone: () => flush,
-        onSome: (message) => (message._tag === "Batch" ? processBatch(message.batch) : processLate(message.batch)),
-      }),
-    ),
-    Effect.tap(() =>
-      Effect.sync(() => {
-        if (Queue.sizeUnsafe(queue) === 0 && pending === null) idle.openUnsafe()
-      }),
-    ),
-  )
-
-  const accept = (message: Message) =>
-    Effect.suspend(() => {
-      idle.closeUnsafe()
-      return Effect.asVoid(Queue.offer(queue, message))
-    })
+  const handle = (message: Message): Effect.Effect<void, StorageError | NotOwner> => {
+    if (message._tag === "Batch") return processBatch(message.batch)
+    if (message._tag === "Late") return processLate(message.batch)
+    return Effect.andThen(flush, Effect.asVoid(Deferred.succeed(message.done, undefined)))
+  }
+  const step = Effect.flatMap(next, Option.match({ onNone: () => flush, onSome: handle }))
+  const accept = (message: Message) => Effect.asVoid(Queue.offer(queue, message))
 
   return {
     emit: (batch) => accept({ _tag: "Batch", batch }),
@@ -198,19 +225,23 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       Effect.catchTag("Done", () => flush),
     ),
     end: Effect.asVoid(Queue.end(queue)),
-    settled: idle.await,
+    settled: Effect.gen(function* () {
+      const done = yield* Deferred.make<void>()
+      yield* accept({ _tag: "Settle", done })
+      yield* Deferred.await(done)
+    }),
   }
 })
 
 /** Pieces of about `MINT` matches that never part the matches of one cursor. */
-const chunks = (matches: ReadonlyArray<NewMatch>): ReadonlyArray<ReadonlyArray<NewMatch>> => {
-  const pieces: Array<ReadonlyArray<NewMatch>> = []
+function* chunks<M extends NewMatch>(
+  matches: ReadonlyArray<M>,
+): Iterable<{ readonly matches: ReadonlyArray<M>; readonly last: boolean }> {
   let start = 0
   while (start < matches.length) {
     let end = Math.min(start + MINT, matches.length)
     while (end < matches.length && compareCursors(matches[end]!.cursor, matches[end - 1]!.cursor) === 0) end++
-    pieces.push(matches.slice(start, end))
+    yield { matches: matches.slice(start, end), last: end === matches.length }
     start = end
   }
-  return pieces
 }

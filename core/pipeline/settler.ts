@@ -38,9 +38,19 @@ export const makeSettler = Effect.fnUntraced(function* (options: {
     for (const { slot } of group) if (slot !== null) tracker.complete(slot)
     checkpoints.wake()
   })
+  /** Outcomes that follow each other without a wait go into one write. */
+  const gather = Effect.gen(function* () {
+    const group = yield* Queue.takeBetween(queue, 1, GROUP)
+    while (group.length < GROUP) {
+      yield* Effect.yieldNow
+      if (Queue.sizeUnsafe(queue) === 0) break
+      group.push(...(yield* Queue.takeBetween(queue, 1, GROUP - group.length)))
+    }
+    return group
+  })
   return {
     settle: (outcome, slot) => Effect.asVoid(Queue.offer(queue, { outcome, slot })),
-    run: Queue.takeBetween(queue, 1, GROUP).pipe(
+    run: gather.pipe(
       Effect.flatMap(writeGroup),
       Effect.forever,
       Effect.catchTag("Done", () => Effect.void),

@@ -1,5 +1,5 @@
 import { type Cause, Deferred, Effect, Queue } from "effect"
-import { deliveryId, matchBody, retractedBody, type SinkEvent } from "../model/sink-event.ts"
+import { deliveryId, type Match, matchBody, retractedBody, type SinkEvent } from "../model/sink-event.ts"
 import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
 import { deliverWithRetry, type DeliveryResult } from "./delivery.ts"
 import { untilStored } from "./persist.ts"
@@ -33,11 +33,10 @@ const CHUNK = 64
 const CAPACITY = 1024
 
 const toSinkEvent = (row: DeliveryRow): { readonly event: SinkEvent; readonly body: string } => {
-  if (row.kind === "retracted") {
-    return { event: { type: "retracted", match_id: row.matchId }, body: retractedBody(row.matchId) }
-  }
-  const body = matchBody(row.payload)
-  return { event: JSON.parse(body), body }
+  const { kind, matchId, monitor, network, payload } = row
+  if (kind === "retracted") return { event: { type: "retracted", match_id: matchId }, body: retractedBody(matchId) }
+  const event = row.event ?? (JSON.parse(payload) as Match).event
+  return { event: { type: "match", id: matchId, monitor, network, event }, body: matchBody(payload) }
 }
 
 export const makeSinkWorker = Effect.fnUntraced(function* (options: {
@@ -54,7 +53,7 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
   const queue = yield* Queue.bounded<WorkItem, Cause.Done>(CAPACITY)
   let busy = false
 
-  const onFailure = (row: DeliveryRow, runtime: SinkRuntime) => (reason: string, attempt: number) =>
+  const onRetry = (row: DeliveryRow, runtime: SinkRuntime) => (reason: string, attempt: number) =>
     Effect.logWarning(`delivery failed (attempt ${attempt} of ${runtime.retry.maxAttempts}): ${reason}`).pipe(
       Effect.annotateLogs({ sink: options.sink, monitor: row.monitor, match: row.matchId }),
     )
@@ -63,7 +62,7 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
     Effect.suspend(() => {
       const { event, body } = toSinkEvent(row)
       const delivery = { id: deliveryId(row.matchId, row.life, row.kind), body, nonce: null }
-      return deliverWithRetry(runtime.sink, runtime.retry, event, delivery, draining, onFailure(row, runtime))
+      return deliverWithRetry(runtime.sink, runtime.retry, event, delivery, draining, onRetry(row, runtime))
     })
 
   /** Delivers `items` from `position` on; a change of the sink interrupts it, and it goes on from where it stood. */
@@ -98,6 +97,7 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
     return "done"
   })
 
+  /** Answers whether the worker goes on: not after it gave up because the pipeline drains. */
   const workChunk = Effect.fnUntraced(function* (items: ReadonlyArray<WorkItem>) {
     busy = true
     const offered = items.filter(({ row }) => row.state === "pending").map(({ row }) => row.seq)
@@ -106,17 +106,20 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
     while (position.next < items.length) {
       const { runtime, changed } = handle
       if (runtime === null) {
+        status.sinks.set(options.sink, handle.error ?? "it is being built")
         const end = yield* Effect.raceFirst(
           Effect.as(changed, "changed" as const),
           Effect.as(Deferred.await(draining), "drained" as const),
         )
-        if (end === "drained") return yield* Effect.interrupt
+        status.sinks.delete(options.sink)
+        if (end === "drained") return false
         continue
       }
       const end = yield* Effect.raceFirst(deliverFrom(items, position, runtime), Effect.as(changed, "changed" as const))
-      if (end === "given-up") return yield* Effect.interrupt
+      if (end === "given-up") return false
     }
     busy = false
+    return true
   })
 
   return {
@@ -124,7 +127,8 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
     room: () => (busy || Queue.sizeUnsafe(queue) > 0 ? 0 : CHUNK),
     run: Queue.takeBetween(queue, 1, CHUNK).pipe(
       Effect.flatMap(workChunk),
-      Effect.forever,
+      Effect.repeat({ while: (goesOn) => goesOn }),
+      Effect.asVoid,
       Effect.catchTag("Done", () => Effect.void),
     ),
     end: Effect.asVoid(Queue.end(queue)),

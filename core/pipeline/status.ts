@@ -11,9 +11,12 @@ export class PipelineStatus {
   reading = false
   source: string | null = null
   storage: string | null = null
+  /** Sinks whose worker has rows and cannot deliver them, with the reason. */
+  readonly sinks = new Map<string, string>()
 
   /** The trouble to show first: without its database a pipeline can do nothing at all. */
   get trouble(): string | null {
-    return this.storage ?? this.source
+    const [sink] = this.sinks
+    return this.storage ?? (sink === undefined ? this.source : `waits for sink ${sink[0]}: ${sink[1]}`)
   }
 }

@@ -41,8 +41,8 @@ export interface SourceBatch {
 }
 
 /**
- * What was found behind the feed's present position. An event is taken only if its hash is recorded for its primary,
- * or stands in `resume` and is recorded with it.
+ * What was found at or behind the feed's present position. `resume` holds the hash of each event's primary; an event is
+ * taken only if that hash is the recorded one, or gets recorded with it. What lies ahead is left out.
  */
 export interface LateBatch {
   readonly events: ReadonlyArray<SourceEvent>

@@ -1,5 +1,6 @@
 import { Context, type Effect, Schema } from "effect"
 import type { Cursor } from "../model/cursor.ts"
+import type { JsonObject } from "../model/fields.ts"
 import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
 import type { Anchor } from "../plugin/source.ts"
 
@@ -67,7 +68,10 @@ export interface SeedRecord {
   readonly hash: string
 }
 
-/** A set of resource changes, applied whole or not at all. A monitor put keeps `effectiveFrom` as given. */
+/**
+ * A set of resource changes, applied whole or not at all. A monitor that is put enabled without `effectiveFrom` keeps
+ * what is recorded for the same `matchRevision`.
+ */
 export interface ResourceChanges {
   readonly putNetworks?: ReadonlyArray<Stored<NetworkDefinition>>
   readonly putMonitors?: ReadonlyArray<StoredMonitor>
@@ -91,6 +95,8 @@ export interface NewMatch {
   readonly time: number | null
   /** As `encodePayload` made it. */
   readonly payload: string
+  /** What the payload says, as it was rendered: handed on to the rows so that it need not be parsed again. */
+  readonly event?: JsonObject
   readonly sinks: ReadonlyArray<string>
   /**
    * Set when the predicate failed on this event: the rows are minted dead with this reason and the match is not shown
@@ -130,6 +136,8 @@ export interface DeliveryRow {
   readonly slot: boolean
   /** The match's stored payload. */
   readonly payload: string
+  /** The payload's event, if it is at hand. */
+  readonly event?: JsonObject
 }
 
 export interface Minted {

@@ -6,7 +6,8 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { Anvil } from "../support/anvil.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const bin = join(root, "node_modules/.bin")
@@ -126,7 +127,7 @@ describe("the published package", () => {
       ]),
     )
     expect(paths.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts"))).toStrictEqual([])
-    expect(paths.filter((path) => /^(test|bench|tools|seeds|core|plugins|server)\//.test(path))).toStrictEqual([])
+    expect(paths.filter((path) => /^(test|bench|tools|core|plugins|server)\//.test(path))).toStrictEqual([])
     // It brings no second runtime and no second Effect.
     expect(readdirSync(join(project, "node_modules")).filter((name) => name.startsWith("node-linux"))).toStrictEqual([])
     expect(readdirSync(join(project, "node_modules/blockwatcher"))).not.toContain("node_modules")
@@ -135,9 +136,9 @@ describe("the published package", () => {
   it("lets a program embed the runtime and see a match on a chain", { timeout: 120_000 }, async () => {
     const source = readFileSync(join(root, "examples/embed.ts"), "utf8")
     writeFileSync(join(project, "embed.js"), stripTypeScriptTypes(source))
-    const anvil = start(project, join(bin, "anvil"), "--host", "127.0.0.1", "--port", "0")
-    const [, address] = await anvil.until(/Listening on (127\.0\.0\.1:\d+)/)
-    const url = `http://${address}`
+    const anvil = await Anvil.start()
+    onTestFinished(() => anvil.stop())
+    const { url } = anvil
     const [from] = (await call(url, "eth_accounts", [])) as ReadonlyArray<string>
 
     const program = start(project, process.execPath, "embed.js", url)
@@ -148,8 +149,6 @@ describe("the published package", () => {
     await program.until(/Transfer[^]*value: '1000'|"value":\s*"1000"/).finally(() => clearInterval(transfers))
     program.child.kill("SIGTERM")
     expect(await program.exit).toSatisfy((code: number | null) => code === 0 || code === 130 || code === 143)
-    anvil.child.kill("SIGTERM")
-    await anvil.exit
   })
 
   it("loads plugins in TypeScript from a folder without packages of its own", { timeout: 120_000 }, async () => {

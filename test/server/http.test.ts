@@ -113,7 +113,7 @@ describe("queries", () => {
             node: {
               id: "letter-1",
               kind: "MATCH",
-              payload: { id: "match-1", event: {} },
+              payload: { type: "match", id: "match-1", event: {} },
               createdAt: "2023-11-14T22:13:20.000Z",
               cursor: { primary: "1" },
               replayable: true,

@@ -81,26 +81,26 @@ export class ScriptedFeed {
   }
 
   readonly run = (range: number) => {
-    const feed = this
-    return Effect.fnUntraced(function* (run: SourceRun<Selector>): Effect.fn.Return<SourceOutcome, SourceRefused> {
-      if (feed.refusal !== null) return yield* new SourceRefused({ reason: feed.refusal })
-      let behind = run.resume.cursor
-      while (true) {
-        yield* run.head(endOf(feed.blocks.length))
-        const from = isAfter(endOf(behind.primary), behind) ? Math.max(behind.primary, 1) : behind.primary + 1
-        if (from > feed.blocks.length) {
-          if (feed.#ending !== null) return feed.#ending
-          feed.#grown.closeUnsafe()
-          yield* feed.#grown.await
-          continue
+    return (run: SourceRun<Selector>) =>
+      Effect.gen({ self: this }, function* () {
+        if (this.refusal !== null) return yield* new SourceRefused({ reason: this.refusal })
+        let behind = run.resume.cursor
+        while (true) {
+          yield* run.head(endOf(this.blocks.length))
+          const from = isAfter(endOf(behind.primary), behind) ? Math.max(behind.primary, 1) : behind.primary + 1
+          if (from > this.blocks.length) {
+            if (this.#ending !== null) return this.#ending
+            this.#grown.closeUnsafe()
+            yield* this.#grown.await
+            continue
+          }
+          const to = Math.min(from + range - 1, this.blocks.length)
+          const batch = this.batch(from, to, yield* run.interests, behind)
+          behind = batch.upTo
+          yield* run.emit(batch)
+          this.emitted++
         }
-        const to = Math.min(from + range - 1, feed.blocks.length)
-        const batch = feed.batch(from, to, yield* run.interests, behind)
-        behind = batch.upTo
-        yield* run.emit(batch)
-        feed.emitted++
-      }
-    })
+      })
   }
 }
 

@@ -140,6 +140,7 @@ export const makeMint = (native: Native) => {
           attempts: 0,
           slot: slot === 1,
           payload: match.payload,
+          ...(match.event === undefined ? {} : { event: match.event }),
         })
       }
       pk++

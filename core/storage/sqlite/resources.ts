@@ -42,14 +42,9 @@ const decode = <D>(
   )
 
 const apply = async (em: EntityManager, changes: ResourceChanges, now: number): Promise<void> => {
-  for (const id of changes.deleteMonitors ?? []) {
-    await releaseRows(em, { monitor: id }, now)
-    await em.nativeDelete(MonitorEntity, { id })
-  }
-  for (const id of changes.deleteSinks ?? []) {
-    await releaseRows(em, { sink: id }, now)
-    await em.nativeDelete(SinkEntity, { id })
-  }
+  for (const by of changes.discard ?? []) await releaseRows(em, by, now)
+  for (const id of changes.deleteMonitors ?? []) await em.nativeDelete(MonitorEntity, { id })
+  for (const id of changes.deleteSinks ?? []) await em.nativeDelete(SinkEntity, { id })
   for (const id of changes.deleteNetworks ?? []) {
     await removeNetwork(em, id)
     await em.nativeDelete(NetworkEntity, { id })
@@ -61,14 +56,19 @@ const apply = async (em: EntityManager, changes: ResourceChanges, now: number): 
     await em.upsert(SinkEntity, { id: definition.id, definition: JSON.stringify(definition), revision })
   }
   for (const { definition, revision, matchRevision, effectiveFrom } of changes.putMonitors ?? []) {
+    // A batch that was minted since the change was made may have recorded it.
+    const recorded =
+      effectiveFrom === null && definition.enabled
+        ? await em.findOne(MonitorEntity, { id: definition.id, matchRevision })
+        : null
     await em.upsert(MonitorEntity, {
       id: definition.id,
       network: definition.network,
       definition: JSON.stringify(definition),
       revision,
       matchRevision,
-      effectivePrimary: effectiveFrom?.primary ?? null,
-      effectiveSecondary: effectiveFrom?.secondary ?? null,
+      effectivePrimary: effectiveFrom?.primary ?? recorded?.effectivePrimary ?? null,
+      effectiveSecondary: effectiveFrom?.secondary ?? recorded?.effectiveSecondary ?? null,
     })
   }
   for (const seed of changes.seeds ?? []) await em.upsert(SeedEntity, { ...seed })

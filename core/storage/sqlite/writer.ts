@@ -104,10 +104,11 @@ export const makeWriter = Effect.fn("Storage.writer")(function* (
   const backlog: Array<Command> = []
   const loop = Effect.gen(function* () {
     while (true) {
-      const more = backlog.length === 0 ? yield* Queue.takeAll(queue) : yield* Queue.clear(queue)
-      for (const command of more) backlog.push(command)
-      yield* writeGroup(backlog)
+      if (backlog.length === 0) backlog.push(...(yield* Queue.takeAll(queue)))
+      // What others are about to write joins this group: a commit costs far more than a turn of theirs.
       yield* Effect.yieldNow
+      backlog.push(...(yield* Queue.clear(queue)))
+      yield* writeGroup(backlog)
     }
   })
   const supervised: Effect.Effect<void> = loop.pipe(

@@ -1,4 +1,5 @@
 import { type DeadLetter, type DeadLetterPage, DeadLetters } from "../../../core/engine/dead-letters.ts"
+import { matchBody } from "../../../core/model/sink-event.ts"
 import { builder } from "../builder.ts"
 import { defined, pageSize } from "../input.ts"
 import { run } from "../run.ts"
@@ -37,8 +38,8 @@ const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implement({
     payload: t.field({
       type: "JSON",
       nullable: true,
-      description: "The match as it was to be delivered.",
-      resolve: (letter) => (letter.payload === null ? null : JSON.parse(letter.payload)),
+      description: "What was to be delivered, as it stands on the wire.",
+      resolve: (letter) => (letter.payload === null ? null : JSON.parse(matchBody(letter.payload))),
     }),
     replayable: t.exposeBoolean("replayable", { description: "Whether a replay would be attempted at present." }),
     whyNot: t.exposeString("whyNot", { nullable: true, description: "The error code that a replay would answer." }),

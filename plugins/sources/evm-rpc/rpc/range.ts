@@ -8,9 +8,12 @@ export interface RangeSize {
   readonly cap: number
 }
 
-export const initialRange = (max: number): RangeSize => ({ blocks: max, cap: max })
+/** The first request asks for so many blocks at most: nobody knows yet how many logs a block holds. */
+const FIRST_BLOCKS = 100
 
-/** Beyond this many logs in an answer, the range stops growing; at twice as many it shrinks. */
+export const initialRange = (max: number): RangeSize => ({ blocks: Math.min(max, FIRST_BLOCKS), cap: max })
+
+/** An answer is to hold about so many logs: memory is bounded by logs, not by blocks. */
 const ENOUGH_LOGS = 10_000
 
 /** The size after a refusal of `asked` blocks that began at `from`: always smaller than `asked`, and at least 1. */
@@ -35,9 +38,11 @@ export const shrinkRange = (
   }
 }
 
-/** The size after `asked` blocks brought `logs`. */
+/** The size after `asked` blocks brought `logs`: as many blocks as hold enough logs, at most half as many more than before. */
 export const adaptRange = (range: RangeSize, asked: number, logs: number): RangeSize => {
-  if (logs >= 2 * ENOUGH_LOGS && asked <= range.blocks) return { ...range, blocks: Math.max(1, Math.floor(asked / 2)) }
-  if (logs >= ENOUGH_LOGS || asked < range.blocks) return range
-  return { ...range, blocks: Math.min(range.cap, range.blocks + Math.max(1, range.blocks >> 1)) }
+  const fitting = logs === 0 ? range.cap : Math.max(1, Math.floor((asked * ENOUGH_LOGS) / logs))
+  if (logs > ENOUGH_LOGS) return { ...range, blocks: Math.min(range.blocks, fitting) }
+  const grown = range.blocks + Math.max(1, range.blocks >> 1)
+  // The rest at the end of a round says nothing about the size that is asked for.
+  return asked < range.blocks ? range : { ...range, blocks: Math.min(range.cap, grown, fitting) }
 }

@@ -46,7 +46,7 @@ export const resources = (test: Test): void => {
       const storage = yield* Storage
       const seed = { kind: "sink", id: "log", path: "sinks/log.json", hash: "h1" } as const
       yield* storage.change({ putSinks: [sink("log")], seeds: [seed] })
-      yield* storage.change({ deleteSinks: ["log"] })
+      yield* storage.change({ deleteSinks: ["log"], discard: [{ sink: "log" }] })
       assert.deepStrictEqual((yield* storage.resources).sinks, [])
       assert.deepStrictEqual(yield* storage.seeds, [seed])
     }))
@@ -59,7 +59,11 @@ export const resources = (test: Test): void => {
       const anchors = [{ primary: 1, hash: "one" }]
       yield* storage.mint(owner, batch([match(at(1)), match(at(2))], { anchors }))
       yield* storage.mint(other.owner, batch([match(at(1))]))
-      yield* storage.change({ deleteNetworks: ["net"], deleteMonitors: ["transfers"] })
+      yield* storage.change({
+        deleteNetworks: ["net"],
+        deleteMonitors: ["transfers"],
+        discard: [{ monitor: "transfers" }],
+      })
 
       assert.isNull(yield* storage.pipeline("net"))
       assert.deepStrictEqual(yield* storage.owedSinks("net"), [])
@@ -92,10 +96,10 @@ export const resources = (test: Test): void => {
         outcomes: [{ seq: rows[0]!.seq, state: "dead", attempts: 1, reason: "gone" }],
         offered: [rows[2]!.seq],
       })
-      yield* storage.change({ deleteSinks: ["log"] })
+      yield* storage.change({ deleteSinks: ["log"], discard: [{ sink: "log" }] })
       assert.deepStrictEqual(yield* storage.debts({ sink: "log" }), { owed: 0, dead: 0 })
       assert.deepStrictEqual(yield* storage.owedSinks("net"), ["alerts"])
-      yield* storage.change({ deleteMonitors: ["mints"] })
+      yield* storage.change({ deleteMonitors: ["mints"], discard: [{ monitor: "mints" }] })
       assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 0 })
       yield* storage.settle(owner, {
         outcomes: [{ seq: rows[2]!.seq, state: "dead", attempts: 2, reason: "too late" }],

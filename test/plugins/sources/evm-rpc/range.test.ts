@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { adaptRange, initialRange, shrinkRange } from "../../../../plugins/sources/evm-rpc/rpc/range.ts"
 
-const range = initialRange(1000)
+const range = { blocks: 1000, cap: 1000 }
 
 describe("the size of the next range", () => {
   it("is what the provider says it serves, and never grows beyond it", () => {
@@ -37,7 +37,13 @@ describe("the size of the next range", () => {
   })
 
   it("shrinks before answers become too large to hold", () => {
-    assert.strictEqual(adaptRange(range, 1000, 50_000).blocks, 500)
-    assert.strictEqual(adaptRange(range, 1000, 15_000).blocks, 1000)
+    assert.strictEqual(adaptRange(range, 1000, 50_000).blocks, 200)
+    assert.strictEqual(adaptRange(range, 1000, 10_000).blocks, 1000)
+    assert.strictEqual(adaptRange({ blocks: 100, cap: 1000 }, 100, 8_000).blocks, 125)
+  })
+
+  it("begins small, for a block may hold many logs", () => {
+    assert.deepStrictEqual(initialRange(1000), { blocks: 100, cap: 1000 })
+    assert.deepStrictEqual(initialRange(10), { blocks: 10, cap: 10 })
   })
 })

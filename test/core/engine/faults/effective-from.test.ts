@@ -1,0 +1,64 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { describe } from "vitest"
+import { resourcesOf, waitForCheckpoint } from "../../../support/runtime.ts"
+import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
+import { allTransfers, definitions, Gate, recorder, startOver, transfer } from "./support.ts"
+
+describe("effectiveFrom", () => {
+  it.live("of a monitor that was edited and edited back lies behind what the revision in between matched", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      const minting = new Gate("open")
+      const { values, sink } = recorder("mine")
+      const { runtime } = yield* startOver(
+        ({ mint }) => ({ mint: (owner, input) => Effect.andThen(minting.pass, mint(owner, input)) }),
+        { plugins: [scriptedSource(feed)], resources: definitions([sink], { range: 1 }) },
+      )
+      const { putMonitor, monitors } = resourcesOf(runtime)
+      const emitted = (batches: number) => waitUntil(`${batches} batches are emitted`, () => feed.emitted === batches)
+      feed.append([transfer(1)])
+      yield* waitForCheckpoint(runtime, "test", 1)
+      yield* minting.close
+      feed.append([transfer(2)])
+      yield* minting.reached
+      // Blocks 3 and 4 wait behind it: one for the first revision, one for the edited one, which matches nothing.
+      feed.append([transfer(3)])
+      yield* emitted(3)
+      yield* putMonitor(allTransfers(["mine"], { predicate: "args.value > 100" }))
+      feed.append([transfer(4)])
+      yield* emitted(4)
+      yield* putMonitor(allTransfers(["mine"]))
+      feed.append([transfer(5)])
+      yield* minting.open
+      yield* waitForCheckpoint(runtime, "test", 5)
+      assert.deepStrictEqual(values, [1, 2, 3, 5])
+      assert.strictEqual((yield* monitors)[0]!.effectiveFrom?.primary, 4)
+    }),
+  )
+
+  it.live("that is recorded while an edit of the sinks is being stored is kept", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      const storing = new Gate("open")
+      const { runtime, storage } = yield* startOver(
+        ({ change }) => ({ change: (changes) => Effect.andThen(storing.pass, change(changes)) }),
+        { plugins: [scriptedSource(feed)], resources: definitions([recorder("mine").sink], { range: 1 }) },
+      )
+      const { putMonitor, monitors } = resourcesOf(runtime)
+      yield* storing.close
+      const putting = yield* Effect.forkChild(putMonitor(allTransfers([])))
+      yield* storing.reached
+      feed.append([transfer(1)])
+      yield* waitForCheckpoint(runtime, "test", 1)
+      const recorded = (yield* monitors)[0]!.effectiveFrom
+      assert.strictEqual(recorded?.primary, 0)
+      yield* storing.open
+      yield* Fiber.join(putting)
+      feed.append([transfer(2)])
+      yield* waitForCheckpoint(runtime, "test", 2)
+      assert.deepStrictEqual((yield* monitors)[0]!.effectiveFrom, recorded)
+      assert.deepStrictEqual((yield* storage.resources).monitors[0]!.effectiveFrom, recorded)
+    }),
+  )
+})
