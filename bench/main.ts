@@ -1,0 +1,84 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Measured, Reported } from "./contender.ts"
+import type { InsertsTask } from "./contenders/inserts.ts"
+import type { PipelineTask } from "./contenders/pipeline.ts"
+import type { SocketTask } from "./contenders/socket.ts"
+import type { Stall, StalledTask } from "./contenders/stalled.ts"
+import { runContender, type ServedChain, serveChain } from "./processes.ts"
+import { type Round, report } from "./report.ts"
+
+/*
+ * Compares the pipeline with its floors: `npm run bench`. Every contender runs once a round, each in a process of its
+ * own, against nodes in further processes; what is shown are the medians of the rounds. See docs/performance.md.
+ */
+
+const ROUNDS = Number(process.argv[2] ?? 5)
+const RANGE = 500
+const LONG = { blocks: 10_000, logsPerBlock: 10 }
+const SHORT = { blocks: 2_000, logsPerBlock: 10 }
+
+const folder = await mkdtemp(join(tmpdir(), "blockwatcher-bench-"))
+const [long, short] = await Promise.all([serveChain(LONG), serveChain(SHORT)])
+
+const placeOf = ({ url, blocks, logsPerBlock }: ServedChain) => ({ url, blocks, logsPerBlock })
+
+const socket = (parse: boolean) =>
+  runContender<Reported<Measured>>("socket", { ...placeOf(long), range: RANGE, parse } satisfies SocketTask)
+
+const pipeline = async (
+  chain: ServedChain,
+  database: string,
+  matching: PipelineTask["matching"],
+  warmUp?: ServedChain,
+) => {
+  await chain.reset()
+  const task: PipelineTask = {
+    ...placeOf(chain),
+    range: RANGE,
+    database,
+    matching,
+    ...(warmUp === undefined ? {} : { warmUp: placeOf(warmUp) }),
+  }
+  const measured = await runContender<Reported<Measured & { readonly delivered: number }>>("pipeline", task)
+  return { ...measured, stats: await chain.stats() }
+}
+
+const inserts = (from: string, database: string) =>
+  runContender<Reported<Measured>>("inserts", { from, database } satisfies InsertsTask)
+
+const free = (database: string, stalled: ServedChain | null) =>
+  runContender<Reported<Measured & { readonly stalled: Stall | null }>>("stalled", {
+    ...placeOf(long),
+    range: RANGE,
+    database,
+    beside: stalled?.url ?? null,
+  } satisfies StalledTask)
+
+const runRound = async (round: number): Promise<Round> => {
+  const database = (name: string) => join(folder, `${round}-${name}.db`)
+  return {
+    socket: await socket(false),
+    parse: await socket(true),
+    rare: await pipeline(long, database("rare"), "rarely"),
+    warm: await pipeline(long, database("warm"), "rarely", short),
+    quiet: await pipeline(long, database("quiet"), "quiet"),
+    all: await pipeline(short, database("all"), "all"),
+    inserts: await inserts(database("all"), database("inserts")),
+    alone: await free(database("alone"), null),
+    beside: await free(database("beside"), short),
+  }
+}
+
+try {
+  const rounds: Array<Round> = []
+  for (let round = 1; round <= ROUNDS; round++) {
+    console.error(`round ${round} of ${ROUNDS}`)
+    rounds.push(await runRound(round))
+  }
+  console.log(report(rounds, LONG.blocks))
+} finally {
+  for (const chain of [long, short]) chain.stop()
+  await rm(folder, { recursive: true, force: true })
+}

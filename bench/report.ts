@@ -1,0 +1,124 @@
+import type { ChainStats } from "./chain.ts"
+import type { Measured, Reported } from "./contender.ts"
+import type { Stall } from "./contenders/stalled.ts"
+
+type Run = Reported<Measured>
+type Watched = Run & { readonly stats: ChainStats; readonly delivered: number }
+
+/** What one round measured. */
+export interface Round {
+  readonly socket: Run
+  readonly parse: Run
+  readonly rare: Watched
+  readonly warm: Watched
+  readonly quiet: Watched
+  readonly all: Watched
+  readonly inserts: Run
+  readonly alone: Run
+  readonly beside: Run & { readonly stalled: Stall | null }
+}
+
+type Rounds = ReadonlyArray<Round>
+type Pick = (round: Round) => Run
+
+const NAME = 54
+const COLUMN = 12
+
+const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1]!
+
+const count = (value: number): string => Math.round(value).toLocaleString("en")
+
+const mib = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
+
+const row = (name: string, ...columns: ReadonlyArray<string>): string =>
+  name.padEnd(NAME) + columns.map((column) => column.padStart(COLUMN)).join("")
+
+/** Logs a second. */
+const speed = (rounds: Rounds, pick: Pick): number =>
+  median(rounds.map((round) => (pick(round).logs * 1000) / pick(round).ms))
+
+/** CPU time a log, in µs. */
+const work = (rounds: Rounds, pick: Pick): number =>
+  median(rounds.map((round) => (pick(round).cpuMs * 1000) / pick(round).logs))
+
+const speedRow = (rounds: Rounds, name: string, pick: Pick): string =>
+  row(
+    name,
+    count(speed(rounds, pick)),
+    work(rounds, pick).toFixed(1),
+    mib(median(rounds.map((round) => pick(round).peakRss))),
+  )
+
+/** Medians of the ratios of each round, whose runs shared the machine's mood more than those of different rounds. */
+const ratioRow = (rounds: Rounds, name: string, a: Pick, b: Pick, target: number): string => {
+  const ratio = median(rounds.map((round) => speed([round], a) / speed([round], b)))
+  const effort = median(rounds.map((round) => work([round], b) / work([round], a)))
+  const verdict = `at least ${target}: ${ratio >= target ? "met" : "missed"}`
+  return `${row(name, ratio.toFixed(2), effort.toFixed(2))}   ${verdict}`
+}
+
+const requestRow = (name: string, { stats }: Watched, blocks: number): string => {
+  const each = (requests: number) => ((requests * 1000) / blocks).toFixed(1)
+  const calls = Object.entries(stats.calls).map(([method, requests]) => `${method} ${each(requests)}`)
+  return `${row(name, each(stats.http))}   ${calls.join(", ")}`
+}
+
+/** Renders the medians of the rounds; `blocks` is the length of the long chain. */
+export const report = (rounds: Rounds, blocks: number): string => {
+  const last = rounds.at(-1)!
+  const stalls = rounds.flatMap(({ beside }) => (beside.stalled === null ? [] : [beside.stalled]))
+  const stall = (pick: (stall: Stall) => number) => median(stalls.map(pick))
+  return [
+    row(`medians of ${rounds.length} rounds`, "logs/s", "CPU µs/log", "peak RSS"),
+    speedRow(rounds, "1   bytes off the socket", (round) => round.socket),
+    speedRow(rounds, "2   the same, and JSON.parse", (round) => round.parse),
+    speedRow(rounds, "3   pipeline, predicate rarely holds", (round) => round.rare),
+    speedRow(rounds, "3w  the same in a process that is warm", (round) => round.warm),
+    speedRow(rounds, "4   pipeline, every log is matched and delivered", (round) => round.all),
+    speedRow(rounds, "5   raw grouped inserts of the rows of 4", (round) => round.inserts),
+    speedRow(rounds, "8a  a network alone", (round) => round.alone),
+    speedRow(rounds, "8b  the same beside a stalled network", (round) => round.beside),
+    "",
+    row("ratios", "speed", "CPU"),
+    ratioRow(
+      rounds,
+      "3 to 2",
+      (round) => round.rare,
+      (round) => round.parse,
+      0.6,
+    ),
+    ratioRow(
+      rounds,
+      "3w to 2",
+      (round) => round.warm,
+      (round) => round.parse,
+      0.6,
+    ),
+    ratioRow(
+      rounds,
+      "4 to 5",
+      (round) => round.all,
+      (round) => round.inserts,
+      0.3,
+    ),
+    ratioRow(
+      rounds,
+      "8b to 8a",
+      (round) => round.beside,
+      (round) => round.alone,
+      0.8,
+    ),
+    "",
+    `${row("6   requests per 1,000 blocks", "HTTP")}   calls by method`,
+    requestRow("    of 3", last.rare, blocks),
+    requestRow("    of quiet blocks", last.quiet, blocks),
+    "",
+    row("8   while the other network is stalled", "RSS before", "RSS after", "in flight"),
+    row(
+      "",
+      mib(stall(({ rssAtStart }) => rssAtStart)),
+      mib(stall(({ rssAtEnd }) => rssAtEnd)),
+      count(stall(({ inFlight }) => inFlight)),
+    ),
+  ].join("\n")
+}

@@ -1,0 +1,52 @@
+import { Context, Effect, Layer, References, Stream } from "effect"
+import { Blockwatcher, Feed, type HostSink, layerSqlite, Resources } from "../core/index.ts"
+import evmRpc from "../plugins/sources/evm-rpc/index.ts"
+import { CHAIN_ID, RARE, TOKEN } from "./made-chain.ts"
+
+const EVENT = "event Transfer(address indexed from, address indexed to, uint256 value)"
+
+/** A predicate that the made chain seldom fulfils. */
+export const RARELY = `args.value >= ${RARE.value}`
+
+export const network = (id: string, url: string, range: number) => ({
+  id,
+  module: "evm-rpc",
+  config: { chain_id: CHAIN_ID, url, confirmations: 0, start: 1, max_block_range: range },
+})
+
+export const monitor = (network: string, sink: string, predicate?: string, address: string = TOKEN) => ({
+  id: `${network}-transfers`,
+  network,
+  selector: { kind: "event", address: [address], event: EVENT },
+  sinks: [sink],
+  ...(predicate === undefined ? {} : { predicate }),
+})
+
+/** Starts a runtime on a database file; its networks rest until they get a monitor. */
+export const startRuntime = Effect.fnUntraced(function* (
+  path: string,
+  networks: ReadonlyArray<ReturnType<typeof network>>,
+  sinks: ReadonlyArray<HostSink>,
+) {
+  const runtime = yield* Layer.build(
+    Blockwatcher.layer({
+      storage: layerSqlite({ path }),
+      plugins: [evmRpc],
+      resources: { networks, sinks },
+      settings: { drainTimeoutMs: 100 },
+    }),
+  ).pipe(Effect.provideService(References.MinimumLogLevel, "Error"))
+  const resources = Context.get(runtime, Resources)
+  const feed = Context.get(runtime, Feed)
+  return {
+    putMonitor: resources.putMonitor,
+    /** Waits until the durable checkpoint of a network is at the end of a block. */
+    reached: (network: string, block: number) =>
+      feed.checkpoints(network).pipe(
+        Stream.takeUntil(({ cursor }) => cursor.primary >= block),
+        Stream.runDrain,
+      ),
+    inFlight: (id: string) =>
+      Effect.map(resources.networks, (networks) => networks.find((network) => network.id === id)?.inFlightEvents ?? 0),
+  }
+})
