@@ -16,11 +16,12 @@ import { type Round, report } from "./report.ts"
 
 const ROUNDS = Number(process.argv[2] ?? 5)
 const RANGE = 500
-const LONG = { blocks: 10_000, logsPerBlock: 10 }
-const SHORT = { blocks: 2_000, logsPerBlock: 10 }
+const LONG = { blocks: 40_000, logsPerBlock: 10 }
+const SHORT = { blocks: 4_000, logsPerBlock: 10 }
+const WARM_UP = { blocks: 3_000, logsPerBlock: 10 }
 
 const folder = await mkdtemp(join(tmpdir(), "blockwatcher-bench-"))
-const [long, short] = await Promise.all([serveChain(LONG), serveChain(SHORT)])
+const [long, short, warmUp] = await Promise.all([serveChain(LONG), serveChain(SHORT), serveChain(WARM_UP)])
 
 const placeOf = ({ url, blocks, logsPerBlock }: ServedChain) => ({ url, blocks, logsPerBlock })
 
@@ -61,10 +62,10 @@ const runRound = async (round: number): Promise<Round> => {
   return {
     socket: await socket(false),
     parse: await socket(true),
-    rare: await pipeline(long, database("rare"), "rarely"),
-    warm: await pipeline(long, database("warm"), "rarely", short),
+    rare: await pipeline(long, database("rare"), "rarely", warmUp),
+    cold: await pipeline(long, database("cold"), "rarely"),
     quiet: await pipeline(long, database("quiet"), "quiet"),
-    all: await pipeline(short, database("all"), "all"),
+    all: await pipeline(short, database("all"), "all", warmUp),
     inserts: await inserts(database("all"), database("inserts")),
     alone: await free(database("alone"), null),
     beside: await free(database("beside"), short),
@@ -79,6 +80,6 @@ try {
   }
   console.log(report(rounds, LONG.blocks))
 } finally {
-  for (const chain of [long, short]) chain.stop()
+  for (const chain of [long, short, warmUp]) chain.stop()
   await rm(folder, { recursive: true, force: true })
 }

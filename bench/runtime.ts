@@ -33,7 +33,8 @@ export const startRuntime = Effect.fnUntraced(function* (
       storage: layerSqlite({ path }),
       plugins: [evmRpc],
       resources: { networks, sinks },
-      settings: { drainTimeoutMs: 100 },
+      // Nothing is pruned: the rows are read back afterwards, to be inserted by hand.
+      settings: { drainTimeoutMs: 100, journalDepth: 1_000_000 },
     }),
   ).pipe(Effect.provideService(References.MinimumLogLevel, "Error"))
   const resources = Context.get(runtime, Resources)

@@ -42,8 +42,10 @@ export const matchEvents = (
   after: Cursor | null,
 ): MatchReport => {
   const report: MatchReport = { matches: [], undecodable: [], failures: [] }
-  for (const event of events) {
-    if (after !== null && !isAfter(event.cursor, after)) continue
+  // Events come in order: once one lies behind `after`, all do.
+  let first = 0
+  while (after !== null && first < events.length && !isAfter(events[first]!.cursor, after)) first++
+  for (const event of first === 0 ? events : events.slice(first)) {
     let fields: Fields | undefined
     const skip = (error: unknown) => report.undecodable.push(describe(error))
     for (const interest of event.interests) {

@@ -162,7 +162,11 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     )
     position = upTo
     pending = { upTo, anchors, effective, since }
-    if (matched.matches.length === 0) return yield* anchors.length < QUIET_ANCHORS ? Effect.void : flush
+    if (matched.matches.length === 0) {
+      // At the head nothing follows soon that could be written along.
+      const atHead = status.head !== null && compareCursors(upTo, status.head) >= 0
+      return yield* atHead || anchors.length >= QUIET_ANCHORS ? flush : Effect.void
+    }
     pending = null
     // The hashes of a piece are written with it, so that a restart within the batch finds them; the last takes the rest.
     let written = 0

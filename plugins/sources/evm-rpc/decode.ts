@@ -1,10 +1,11 @@
 import { type AbiParameter, decodeAbiParameters } from "viem"
 import type { Fields, FieldValue } from "../../../core/model/fields.ts"
+import { areDigits } from "./wire.ts"
 import { isWord, itemType, type NamedParameter } from "./abi.ts"
 
 /**
- * Decodes the arguments of one log from its topics (the first is the signature's) and data, both valid hex. Throws if
- * they do not fit; a value that was read later never throws.
+ * Decodes the arguments of one log from its topics (the first is the signature's) and data. Throws if they do not fit;
+ * a value that is read later throws only if its digits are no hex.
  */
 export type DecodeArguments = (topics: ReadonlyArray<string>, data: string) => Fields
 
@@ -15,12 +16,18 @@ const WORD = 64
 
 /** Reads a value from the 64 hex digits of its word. */
 const wordReader = (type: string): ((word: string) => FieldValue) => {
-  if (type === "address") return (word) => `0x${word.slice(24).toLowerCase()}`
+  if (type === "address") return (word) => `0x${hexOf(word.slice(24))}`
   if (type === "bool") return (word) => word.charCodeAt(WORD - 1) === 49
   if (type.startsWith("uint")) return (word) => BigInt(`0x${word}`)
   if (type.startsWith("int")) return (word) => BigInt.asIntN(256, BigInt(`0x${word}`))
   const digits = 2 * Number(type.slice("bytes".length))
-  return (word) => `0x${word.slice(0, digits).toLowerCase()}`
+  return (word) => `0x${hexOf(word.slice(0, digits))}`
+}
+
+/** Digits in lower case; what are none came from a node that answers nonsense. */
+const hexOf = (digits: string): string => {
+  if (!areDigits(digits)) throw new Error(`'${digits}' is no hex`)
+  return digits.toLowerCase()
 }
 
 const ZEROS = "0".repeat(WORD - 1)
@@ -38,7 +45,7 @@ export const compileArguments = (parameters: ReadonlyArray<NamedParameter>): Dec
     : compileDynamic(parameters)
 
 const topicReader = (type: string, topic: number): Read => {
-  if (!isWord(type)) return (topics) => topics[topic]!.toLowerCase()
+  if (!isWord(type)) return (topics) => `0x${hexOf(topics[topic]!.slice(2))}`
   const read = wordReader(type)
   return (topics) => read(topics[topic]!.slice(2))
 }

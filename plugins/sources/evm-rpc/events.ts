@@ -1,7 +1,7 @@
 import type { Cursor } from "../../../core/model/cursor.ts"
 import type { Fields } from "../../../core/model/fields.ts"
 import type { SourceEvent } from "../../../core/plugin/source.ts"
-import type { Log } from "./logs.ts"
+import { type Log, transactionOf } from "./logs.ts"
 import type { LogShape, Routing } from "./routing.ts"
 
 /** The secondary of log 0; what lies below is the block itself and its transactions. */
@@ -10,18 +10,55 @@ const FIRST_LOG = 2 ** 20
 /** The block of an event; one object serves all events of a block. */
 type BlockFields = { readonly number: number; readonly hash: string; readonly timestamp: number }
 
+/** The fields of an event, each read when someone asks for it: a predicate looks at few of them. */
+class LogFields {
+  readonly args: Fields
+  readonly block: BlockFields
+  readonly #log: Log
+  readonly #shape: LogShape
+
+  constructor(log: Log, shape: LogShape, block: BlockFields) {
+    this.args = shape.decode(log.topics, log.data)
+    this.block = block
+    this.#log = log
+    this.#shape = shape
+  }
+
+  get kind() {
+    return "event"
+  }
+
+  get name() {
+    return this.#shape.name
+  }
+
+  get signature() {
+    return this.#shape.signature
+  }
+
+  get address() {
+    return this.#log.address
+  }
+
+  get log() {
+    return { index: this.#log.index }
+  }
+
+  get transaction() {
+    return transactionOf(this.#log)
+  }
+}
+
 class LogEvent implements SourceEvent {
   readonly index = 0
   readonly interests: ReadonlyArray<string>
-  readonly time: number
   readonly #log: Log
   readonly #shape: LogShape
   readonly #block: BlockFields
-  #fields: Fields | undefined = undefined
+  #fields: LogFields | undefined = undefined
 
   constructor(log: Log, shape: LogShape, interests: ReadonlyArray<string>, block: BlockFields) {
     this.interests = interests
-    this.time = block.timestamp * 1000
     this.#log = log
     this.#shape = shape
     this.#block = block
@@ -31,28 +68,14 @@ class LogEvent implements SourceEvent {
     return { primary: this.#log.block, secondary: FIRST_LOG + this.#log.index }
   }
 
-  fields(): Fields {
-    return (this.#fields ??= this.#decode())
+  get time(): number {
+    return this.#block.timestamp * 1000
   }
 
-  #decode(): Fields {
-    const log = this.#log
-    const { name, signature, decode } = this.#shape
-    return {
-      kind: "event",
-      name,
-      signature,
-      address: log.address,
-      args: decode(log.topics, log.data),
-      log: { index: log.index },
-      transaction: log.transaction,
-      block: this.#block,
-    }
+  fields(): Fields {
+    return (this.#fields ??= new LogFields(this.#log, this.#shape, this.#block)) as unknown as Fields
   }
 }
-
-const isBehind = (log: Log, after: Cursor): boolean =>
-  log.block > after.primary || (log.block === after.primary && FIRST_LOG + log.index > after.secondary)
 
 /**
  * The events of logs in order, for the interests of `routing` and behind `after`.
@@ -67,10 +90,18 @@ export const toEvents = (
 ): ReadonlyArray<SourceEvent> => {
   const events: Array<SourceEvent> = []
   let block: BlockFields | undefined
+  let rawTopic: string | undefined
+  let topic0 = ""
   for (const log of logs) {
-    const topic0 = log.topics[0]
-    if (topic0 === undefined || !isBehind(log, after)) continue
-    for (const { shape, interests } of routing.routes(topic0.toLowerCase(), log.topics.length, log.address)) {
+    if (log.block < after.primary || (log.block === after.primary && FIRST_LOG + log.index <= after.secondary)) continue
+    const first = log.topics[0]
+    if (first === undefined) continue
+    // The logs of a range share few first topics: each is brought to lower case once in a row.
+    if (first !== rawTopic) {
+      rawTopic = first
+      topic0 = first.toLowerCase()
+    }
+    for (const { shape, interests } of routing.routes(topic0, log.topics.length, log.address)) {
       if (block === undefined || block.number !== log.block)
         block = { number: log.block, hash: log.blockHash, timestamp: log.timestamp ?? timestampOf(log.block) }
       events.push(new LogEvent(log, shape, interests, block))

@@ -1,6 +1,9 @@
-import { isWordHex, MalformedAnswer, readAddress, readBytes, readHash, readObject, readQuantity } from "./wire.ts"
+import { HASH_LENGTH, MalformedAnswer, readAddress, readHash, readObject, readQuantity } from "./wire.ts"
 
-/** A log that was checked; hex of `topics` and `data` as it came. */
+/**
+ * A log that was checked. Hex of `topics` and `data` is as it came: its digits are checked where they are decoded, for
+ * most logs are looked at in one argument only.
+ */
 export interface Log {
   readonly block: number
   readonly blockHash: string
@@ -10,8 +13,9 @@ export interface Log {
   readonly address: string
   readonly topics: ReadonlyArray<string>
   readonly data: string
-  /** Null if the log belongs to no transaction. */
-  readonly transaction: { readonly hash: string; readonly index: number } | null
+  /** As it came; see `transactionOf`. */
+  readonly transactionHash: unknown
+  readonly transactionIndex: unknown
 }
 
 /** Logs in order, each once. */
@@ -48,7 +52,6 @@ class LogReader {
   #time: number | null = null
   /** Addresses as they came, with their canonical form. */
   readonly #addresses = new Map<unknown, string>()
-  readonly #firstTopics = new Set<unknown>()
 
   constructor(from: number, to: number) {
     this.#from = from
@@ -65,8 +68,9 @@ class LogReader {
       index: readQuantity(raw["logIndex"], "the logIndex of a log"),
       address: this.#address(raw["address"]),
       topics: this.#topics(raw["topics"]),
-      data: readBytes(raw["data"], "the data of a log"),
-      transaction: readTransaction(raw),
+      data: readData(raw["data"]),
+      transactionHash: raw["transactionHash"],
+      transactionIndex: raw["transactionIndex"],
     }
   }
 
@@ -103,10 +107,9 @@ class LogReader {
   #topics(raw: unknown): ReadonlyArray<string> {
     if (!Array.isArray(raw) || raw.length > MAX_TOPICS)
       throw new MalformedAnswer("the topics of a log should be a list of at most four")
-    for (let i = 0; i < raw.length; i++) {
-      if (i === 0 && this.#firstTopics.has(raw[0])) continue
-      if (!isWordHex(raw[i])) throw new MalformedAnswer("a topic of a log should be 32 bytes in hex")
-      if (i === 0) this.#firstTopics.add(raw[0])
+    for (const topic of raw) {
+      if (typeof topic !== "string" || topic.length !== HASH_LENGTH || !topic.startsWith("0x"))
+        throw new MalformedAnswer("a topic of a log should be 32 bytes in hex")
     }
     return raw
   }
@@ -127,12 +130,26 @@ const readTimestamp = (raw: unknown): number | null => {
   return timestamp === 0 ? null : timestamp
 }
 
-const readTransaction = (raw: Readonly<Record<string, unknown>>): Log["transaction"] => {
-  const { transactionHash, transactionIndex } = raw
-  if (transactionHash === undefined || transactionHash === null) return null
-  if (transactionIndex === undefined || transactionIndex === null) return null
-  const hash = readHash(transactionHash, "the transactionHash of a log")
-  return hash === ZERO_HASH ? null : { hash, index: readQuantity(transactionIndex, "the transactionIndex of a log") }
+const readData = (raw: unknown): string => {
+  if (typeof raw === "string" && raw.length % 2 === 0 && raw.startsWith("0x")) return raw
+  throw new MalformedAnswer("the data of a log should be bytes in hex")
+}
+
+/**
+ * The transaction of a log, or null: some logs belong to none, and a log is an event whatever its node says about the
+ * transaction around it.
+ */
+export const transactionOf = ({
+  transactionHash,
+  transactionIndex,
+}: Log): { readonly hash: string; readonly index: number } | null => {
+  if (typeof transactionHash !== "string" || typeof transactionIndex !== "string") return null
+  try {
+    const hash = readHash(transactionHash, "the transactionHash of a log")
+    return hash === ZERO_HASH ? null : { hash, index: readQuantity(transactionIndex, "the transactionIndex of a log") }
+  } catch {
+    return null
+  }
 }
 
 const compare = (a: Log, b: Log): number => a.block - b.block || a.index - b.index
@@ -143,7 +160,7 @@ const isSame = (a: Log, b: Log): boolean =>
   a.data === b.data &&
   a.topics.length === b.topics.length &&
   a.topics.every((topic, i) => topic === b.topics[i]) &&
-  a.transaction?.hash === b.transaction?.hash
+  a.transactionHash === b.transactionHash
 
 /** Sorts, drops repeats, and checks that the logs of a block agree about its hash. */
 const inOrder = (logs: Array<Log>): Logs => {

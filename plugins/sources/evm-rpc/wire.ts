@@ -13,18 +13,16 @@ for (const [value, digit] of [..."0123456789abcdef"].entries()) {
 
 const digitAt = (text: string, i: number): number => DIGITS[text.charCodeAt(i)] ?? NO_DIGIT
 
-/** What most indexed values begin with: as a prefix it is compared at once and not a digit at a time. */
-const PADDING = `0x${"0".repeat(24)}`
+const isHex = (text: string): boolean => text.startsWith("0x") && areDigits(text, 2)
 
-const isHex = (text: string): boolean => {
-  if (!text.startsWith("0x")) return false
-  for (let i = text.startsWith(PADDING) ? PADDING.length : 2; i < text.length; i++)
-    if (digitAt(text, i) === NO_DIGIT) return false
+/** Whether all characters from `start` on are hex digits. */
+export const areDigits = (text: string, start = 0): boolean => {
+  for (let i = start; i < text.length; i++) if (digitAt(text, i) === NO_DIGIT) return false
   return true
 }
 
 /** Characters of `0x` and so many bytes. */
-const HASH_LENGTH = 66
+export const HASH_LENGTH = 66
 const ADDRESS_LENGTH = 42
 
 const show = (value: unknown): string => {
