@@ -43,8 +43,8 @@ export const matchEvents = (
 ): MatchReport => {
   const report: MatchReport = { matches: [], undecodable: [], failures: [] }
   // Events come in order: once one lies behind `after`, all do.
-  let first = 0
-  while (after !== null && first < events.length && !isAfter(events[first]!.cursor, after)) first++
+  const first = after === null ? 0 : events.findIndex(({ cursor }) => isAfter(cursor, after))
+  if (first === -1) return report
   for (const event of first === 0 ? events : events.slice(first)) {
     let fields: Fields | undefined
     const skip = (error: unknown) => report.undecodable.push(describe(error))

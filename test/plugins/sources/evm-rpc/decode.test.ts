@@ -30,6 +30,13 @@ describe("decoding arguments", () => {
     )
   })
 
+  it("fails over digits that are no hex, when they are read", () => {
+    const { decode } = compile("event E(address indexed a, bytes4 b, string indexed c, uint256 d)")
+    const word = "g".repeat(64)
+    const args = decode([`0x${"1".repeat(64)}`, `0x${word}`, `0x${word}`], `0x${word}${word}`)
+    for (const name of ["a", "b", "c", "d"]) assert.throws(() => args[name])
+  })
+
   it("allows any argument name", () => {
     const parameters = [
       { name: "constructor", type: "uint256" },
