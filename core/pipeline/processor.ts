@@ -34,7 +34,7 @@ const CAPACITY = 2
 const MINT = 100
 
 /** How long an advance over quiet ground may wait to be written together with what follows, in ms. */
-const QUIET_MS = 100
+const QUIET_MS = 250
 
 /** Anchors that make a quiet advance worth a write before its time is over. */
 const QUIET_ANCHORS = 512

@@ -12,6 +12,8 @@ interface Settlement {
 
 /** Writes the outcomes of all workers of a network in groups, and only then completes their slots. */
 export interface Settler {
+  /** Hands an outcome over at once; false while too many are not written yet. */
+  readonly trySettle: (outcome: Outcome, slot: Slot | null) => boolean
   /** Hands an outcome over; waits while too many are not written yet. */
   readonly settle: (outcome: Outcome, slot: Slot | null) => Effect.Effect<void>
   /** Writes until interrupted, or until everything is written after `end`. */
@@ -49,6 +51,7 @@ export const makeSettler = Effect.fnUntraced(function* (options: {
     return group
   })
   return {
+    trySettle: (outcome, slot) => Queue.offerUnsafe(queue, { outcome, slot }),
     settle: (outcome, slot) => Effect.asVoid(Queue.offer(queue, { outcome, slot })),
     run: gather.pipe(
       Effect.flatMap(writeGroup),

@@ -80,19 +80,19 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
           `delivery is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`,
         ).pipe(Effect.annotateLogs({ sink: options.sink, monitor: row.monitor, match: row.matchId }))
       }
-      // Not interruptible: a change of the sink between the attempt and its outcome would leave the row without one.
       const outcome = {
         seq: row.seq,
         state: result._tag === "Dead" ? ("dead" as const) : ("delivered" as const),
         attempts: row.attempts + result.attempts,
         reason: result._tag === "Dead" ? result.reason : null,
       }
-      yield* Effect.uninterruptible(
-        Effect.andThen(
-          settler.settle(outcome, slot),
-          Effect.sync(() => position.next++),
-        ),
-      )
+      // Handing over and moving on are one step that nothing interrupts: a change of the sink in between would leave the
+      // row without an outcome, or complete its slot twice.
+      const moveOn = () => {
+        position.next++
+      }
+      if (settler.trySettle(outcome, slot)) moveOn()
+      else yield* Effect.uninterruptible(Effect.andThen(settler.settle(outcome, slot), Effect.sync(moveOn)))
     }
     return "done"
   })
