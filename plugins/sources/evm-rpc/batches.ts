@@ -1,4 +1,4 @@
-import { Effect, Stream } from "effect"
+import { Deferred, Effect, Stream } from "effect"
 import { type Cursor, endOf } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceBatch } from "../../../core/plugin/source.ts"
@@ -8,6 +8,7 @@ import type { Header } from "./header.ts"
 import type { Routing } from "./routing.ts"
 import { RpcFailure } from "./rpc/errors.ts"
 import type { Providers } from "./rpc/providers.ts"
+import { Turn } from "./rpc/turn.ts"
 
 /** Blocks that are read as one batch, those behind `after`. */
 interface Span {
@@ -31,22 +32,38 @@ export const deepBatches = (
   span: Span,
   routing: Effect.Effect<Routing>,
 ): Stream.Stream<SourceBatch, RpcFailure | SourceRefused> =>
-  Stream.unfold(span.from, (from) =>
-    from > span.to ? Effect.undefined : nextRange(providers, span, from, routing),
+  Stream.unfold({ from: span.from, turn: openTurn() }, (at) =>
+    at.from > span.to ? Effect.undefined : nextRange(providers, span, at, routing),
   ).pipe(
-    Stream.mapEffect((range) => Effect.result(deepBatch(chain, range, range.routing)), { concurrency: AHEAD }),
-    Stream.mapEffect(Effect.fromResult),
+    Stream.mapEffect(
+      (range) =>
+        Effect.result(deepBatch(chain, range, range.routing)).pipe(
+          Effect.provideService(Turn, Deferred.await(range.turn)),
+          Effect.map((batch) => ({ batch, next: range.next })),
+        ),
+      { concurrency: AHEAD },
+    ),
+    // Whoever takes a batch lets the next range be parsed.
+    Stream.mapEffect(({ batch, next }) => Effect.andThen(Deferred.succeed(next, undefined), Effect.fromResult(batch))),
   )
+
+const openTurn = (): Deferred.Deferred<void> => {
+  const turn = Deferred.makeUnsafe<void>()
+  Deferred.doneUnsafe(turn, Effect.void)
+  return turn
+}
 
 const nextRange = Effect.fnUntraced(function* (
   providers: Providers,
   span: Span,
-  from: number,
+  { from, turn }: { readonly from: number; readonly turn: Deferred.Deferred<void> },
   routing: Effect.Effect<Routing>,
 ) {
   const { range } = yield* providers.preferred
   const to = Math.min(span.to, from + range.blocks - 1)
-  return [{ from, to, after: span.after, routing: yield* routing }, to + 1] as const
+  const next = yield* Deferred.make<void>()
+  const ahead = { from, to, after: span.after, routing: yield* routing, turn, next }
+  return [ahead, { from: to + 1, turn: next }] as const
 })
 
 const deepBatch = Effect.fnUntraced(function* (chain: Chain, { from, to, after }: Span, routing: Routing) {

@@ -3,6 +3,7 @@ import type { Egress, HttpResponse } from "../../../../core/plugin/egress.ts"
 import type { Endpoint } from "../config.ts"
 import { MalformedAnswer } from "../wire.ts"
 import { classify, RpcFailure } from "./errors.ts"
+import { Turn } from "./turn.ts"
 
 export interface Call {
   readonly method: string
@@ -165,6 +166,7 @@ export const makeClient = (
   const call = Effect.fnUntraced(function* ({ method, params }: Call) {
     const id = nextId++
     const response = yield* send(1, { jsonrpc: "2.0", id, method, params })
+    yield* yield* Turn
     const now = yield* Clock.currentTimeMillis
     const answer = readAnswer(response, parse(response.body), id, method, now)
     return yield* Effect.fromResult(answer)
@@ -182,6 +184,7 @@ export const makeClient = (
       calls.length,
       calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: first + i, method, params })),
     )
+    yield* yield* Turn
     const now = yield* Clock.currentTimeMillis
     const body = parse(response.body)
     const method = calls[0]!.method
