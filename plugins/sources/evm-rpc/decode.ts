@@ -80,7 +80,7 @@ const compileWords = (parameters: ReadonlyArray<NamedParameter>): DecodeArgument
   }
 }
 
-/** A class whose instances read each value once, at its first use. */
+/** A class whose instances read a value when it is used: most are used once, if at all, so nothing is kept. */
 const lazyRecord = (
   names: ReadonlyArray<string>,
   reads: ReadonlyArray<Read>,
@@ -89,7 +89,6 @@ const lazyRecord = (
     readonly [name: string]: FieldValue
     readonly #topics: ReadonlyArray<string>
     readonly #data: string
-    #values: Array<FieldValue | undefined> | undefined = undefined
 
     constructor(topics: ReadonlyArray<string>, data: string) {
       this.#topics = topics
@@ -103,8 +102,7 @@ const lazyRecord = (
           enumerable: true,
           configurable: true,
           get(this: Arguments): FieldValue {
-            const values = (this.#values ??= [])
-            return (values[i] ??= read(this.#topics, this.#data))
+            return read(this.#topics, this.#data)
           },
         })
       }

@@ -10,18 +10,36 @@ const FIRST_LOG = 2 ** 20
 /** The block of an event; one object serves all events of a block. */
 type BlockFields = { readonly number: number; readonly hash: string; readonly timestamp: number }
 
-/** The fields of an event, each read when someone asks for it: a predicate looks at few of them. */
-class LogFields {
-  readonly args: Fields
+/**
+ * An event and its fields in one object, each field read when someone asks for it: most events are looked at in one
+ * argument by one predicate, and an object less for each is what the garbage collector notices.
+ */
+class LogEvent implements SourceEvent {
+  readonly index = 0
+  readonly interests: ReadonlyArray<string>
   readonly block: BlockFields
   readonly #log: Log
   readonly #shape: LogShape
+  #args: Fields | undefined = undefined
 
-  constructor(log: Log, shape: LogShape, block: BlockFields) {
-    this.args = shape.decode(log.topics, log.data)
+  constructor(log: Log, shape: LogShape, interests: ReadonlyArray<string>, block: BlockFields) {
+    this.interests = interests
     this.block = block
     this.#log = log
     this.#shape = shape
+  }
+
+  get cursor(): Cursor {
+    return { primary: this.#log.block, secondary: FIRST_LOG + this.#log.index }
+  }
+
+  get time(): number {
+    return this.block.timestamp * 1000
+  }
+
+  fields(): Fields {
+    this.#args ??= this.#shape.decode(this.#log.topics, this.#log.data)
+    return this as unknown as Fields
   }
 
   get kind() {
@@ -40,40 +58,16 @@ class LogFields {
     return this.#log.address
   }
 
+  get args() {
+    return this.#args
+  }
+
   get log() {
     return { index: this.#log.index }
   }
 
   get transaction() {
     return transactionOf(this.#log)
-  }
-}
-
-class LogEvent implements SourceEvent {
-  readonly index = 0
-  readonly interests: ReadonlyArray<string>
-  readonly #log: Log
-  readonly #shape: LogShape
-  readonly #block: BlockFields
-  #fields: LogFields | undefined = undefined
-
-  constructor(log: Log, shape: LogShape, interests: ReadonlyArray<string>, block: BlockFields) {
-    this.interests = interests
-    this.#log = log
-    this.#shape = shape
-    this.#block = block
-  }
-
-  get cursor(): Cursor {
-    return { primary: this.#log.block, secondary: FIRST_LOG + this.#log.index }
-  }
-
-  get time(): number {
-    return this.#block.timestamp * 1000
-  }
-
-  fields(): Fields {
-    return (this.#fields ??= new LogFields(this.#log, this.#shape, this.#block)) as unknown as Fields
   }
 }
 

@@ -50,6 +50,8 @@ class LogReader {
   #hash = ""
   #rawTime: unknown = undefined
   #time: number | null = null
+  #rawAddress: unknown = undefined
+  #lastAddress = ""
   /** Addresses as they came, with their canonical form. */
   readonly #addresses = new Map<unknown, string>()
 
@@ -96,11 +98,14 @@ class LogReader {
   }
 
   #address(raw: unknown): string {
+    if (raw === this.#rawAddress) return this.#lastAddress
     let address = this.#addresses.get(raw)
     if (address === undefined) {
       address = readAddress(raw, "the address of a log")
       this.#addresses.set(raw, address)
     }
+    this.#rawAddress = raw
+    this.#lastAddress = address
     return address
   }
 
