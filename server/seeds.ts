@@ -42,6 +42,7 @@ export const readSeeds = Effect.fnUntraced(function* (directory: string) {
   const paths = yield* Path.Path
   const files: Array<SeedFile> = []
   const problems: Array<Problem> = []
+  yield* warnOfMisplaced(directory)
   for (const [folder, kind] of FOLDERS) {
     const names = yield* fileSystem.readDirectory(paths.join(directory, folder)).pipe(
       Effect.catchIf(isMissing, () => Effect.succeed<Array<string>>([])),
@@ -62,6 +63,16 @@ export const readSeeds = Effect.fnUntraced(function* (directory: string) {
   }
   if (problems.length > 0) return yield* new SeedsRefused({ problems })
   return files
+})
+
+/** A folder that is misspelt would be left out without a word. */
+const warnOfMisplaced = Effect.fnUntraced(function* (directory: string) {
+  const fileSystem = yield* FileSystem.FileSystem
+  const known = FOLDERS.map(([folder]) => folder)
+  const names = yield* fileSystem.readDirectory(directory).pipe(Effect.orElseSucceed(() => []))
+  for (const name of names.filter((name) => !known.includes(name) && !name.startsWith("."))) {
+    yield* Effect.logWarning(`${name} in ${directory} is not read: seeds lie in ${known.join("/, ")}/`)
+  }
 })
 
 const isMissing = (error: PlatformError.PlatformError): boolean => error.reason._tag === "NotFound"

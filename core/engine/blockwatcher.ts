@@ -106,7 +106,9 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
       return {
         networks: [...engine.catalog.networks.keys()].map((id) => {
           const activity = engine.activity(id)
-          return { id, state: activity?.state ?? ("STARTING" as const), error: activity?.error ?? null }
+          // A network that waits for its first monitor is no reason to take the program out of service.
+          const error = activity === undefined || activity.idle ? null : activity.error
+          return { id, state: activity?.state ?? ("STARTING" as const), error }
         }),
         storage: Result.isFailure(answer) ? answer.failure.message : null,
       }

@@ -145,7 +145,11 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   ) {
     const { owed, dead } = yield* storage.debts(by)
     if (discard || owed + dead === 0) return
-    const reason = `${label} still owes ${owed} deliveries and keeps ${dead} dead letters; wait for them, or delete it with discard: true`
+    const debts = [
+      ...(owed > 0 ? [`owes ${owed} deliveries`] : []),
+      ...(dead > 0 ? [`keeps ${dead} dead letters`] : []),
+    ]
+    const reason = `${label} still ${debts.join(" and ")}; delete it with discard: true to give them up`
     return yield* new Conflict({ reason })
   })
 

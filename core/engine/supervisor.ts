@@ -24,6 +24,8 @@ export interface NetworkActivity {
   readonly checkpoint: CheckpointView | null
   readonly head: Cursor | null
   readonly inFlightEvents: number
+  /** It only waits for a monitor: nothing is wrong. */
+  readonly idle: boolean
 }
 
 /** Runs one network: its pipeline for as long as it lives, its source while it can. */
@@ -86,6 +88,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   /** Why the network is FAILED; the next command tries again. */
   let failure: string | null = null
   let pipelineError: string | null = null
+  /** Another process took the network over. */
+  let taken = false
 
   const fail = (reason: string) => {
     const known = failure === reason
@@ -268,7 +272,9 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       if (isTaken(exit.cause)) {
         // Without a lease to wait for, taking it back at once would make two processes fight for it.
         yield* Effect.logError(`${pipelineError}; this process leaves it alone until something is changed here`)
+        taken = true
         yield* restUntilCommand(null)
+        taken = false
       } else {
         yield* Effect.logError("the pipeline broke; it is built again from its rows", exit.cause)
         if ((yield* Clock.currentTimeMillis) - startedAt > HEALTHY_MS) faults = 0
@@ -287,14 +293,26 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       const readiness = readinessOf(catalog, sinks, network)
       const working = pipeline !== null && (status.reading || phase === "completed")
       const waiting = readiness._tag === "Waiting" && !(readiness.idle && working) ? readiness.reason : null
-      const state: NetworkState =
-        failure !== null ? "FAILED" : phase === "draining" ? "DRAINING" : working ? "RUNNING" : "STARTING"
+      const state: NetworkState = taken
+        ? "STANDBY"
+        : failure !== null
+          ? "FAILED"
+          : phase === "draining"
+            ? "DRAINING"
+            : working
+              ? "RUNNING"
+              : "STARTING"
       return {
         state,
         error: failure ?? pipelineError ?? status.trouble ?? waiting,
         checkpoint,
         head: status.head,
         inFlightEvents: pipeline?.inFlight() ?? 0,
+        idle:
+          waiting !== null &&
+          (failure ?? pipelineError ?? status.trouble) === null &&
+          readiness._tag === "Waiting" &&
+          readiness.idle,
       }
     },
     refresh: Effect.suspend(() => {

@@ -12,7 +12,14 @@ import type { MonitorView, NetworkView, SinkView } from "./views.ts"
 const shown = (config: Readonly<Record<string, unknown>>, sensitive: ReadonlyArray<string> | undefined): JsonObject =>
   maskConfig(config, sensitive ?? Object.keys(config)) as JsonObject
 
-const atRest: NetworkActivity = { state: "STARTING", error: null, checkpoint: null, head: null, inFlightEvents: 0 }
+const atRest: NetworkActivity = {
+  state: "STARTING",
+  error: null,
+  checkpoint: null,
+  head: null,
+  inFlightEvents: 0,
+  idle: false,
+}
 
 export const networkView = (
   plugins: Plugins["Service"],
@@ -20,12 +27,13 @@ export const networkView = (
   activity: NetworkActivity = atRest,
   deadLetterCount: number,
 ): NetworkView => {
+  const { idle: _, ...shownActivity } = activity
   const { head, checkpoint } = activity
   return {
     ...definition,
     config: shown(definition.config, plugins.source(definition.module)?.sensitive),
     revision,
-    ...activity,
+    ...shownActivity,
     lag: head === null || checkpoint === null ? null : Math.max(0, head.primary - checkpoint.cursor.primary),
     deadLetterCount,
   }

@@ -28,7 +28,7 @@ type Message =
   | { readonly _tag: "Settle"; readonly done: Deferred.Deferred<void> }
 
 /** Batches that wait to be matched; beyond it `emit` waits. */
-const CAPACITY = 1
+const CAPACITY = 2
 
 /** About how many matches are minted in one transaction, which keeps it to about 5 ms. */
 const MINT = 100

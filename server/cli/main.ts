@@ -13,7 +13,7 @@ import { serve } from "./serve.ts"
 const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }
 
 Command.make("blockwatcher").pipe(
-  Command.withDescription("Watches chains and delivers what matches, at least once, with an undo."),
+  Command.withDescription("Watches chains and delivers what matches, at least once."),
   Command.withSubcommands([serve, devnet, check]),
   Command.run({ version }),
   Effect.provide(

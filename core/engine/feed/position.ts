@@ -35,7 +35,7 @@ export const decodePosition = (text: string, network: string | undefined): Token
   const token = parts === null ? null : parseToken(parts)
   if (token === null)
     return new InvalidPosition({
-      reason: 'this is no position of the feed: pass the position of an item, null (from now) or "0" (the oldest kept)',
+      reason: 'this is no position of the feed: pass the position of an item, or "0" for the oldest kept',
     })
   if (token.network !== (network ?? null))
     return new InvalidPosition({

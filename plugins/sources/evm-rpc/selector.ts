@@ -51,7 +51,12 @@ const readAddresses = (selector: Selector, problems: Array<Problem>): ReadonlyAr
 const shapeOfSignature =
   "expected a signature such as event Transfer(address indexed from, address indexed to, uint256 value)"
 
+/** Far above any real signature, and short enough for the parser to go through whatever it holds. */
+const MAX_SIGNATURE = 4096
+
 const parseEvent = (text: string): AbiEvent | string => {
+  if (text.length > MAX_SIGNATURE)
+    return `the signature has ${text.length} characters; at most ${MAX_SIGNATURE} are read`
   if (!/^\s*event\s/.test(text)) return `'${text}' does not begin with 'event'; ${shapeOfSignature}`
   try {
     const item = parseAbiItem(text.trim().replace(/;$/, "") as "event E()") as unknown as AbiEvent
