@@ -77,6 +77,29 @@ describe("blockwatcher serve", () => {
     assert.strictEqual(await ended, 0)
   })
 
+  it("ends when npm, which started it, is told to", async () => {
+    const npm = spawn("npm", ["run", "serve"], {
+      cwd: root,
+      env: { ...process.env, BLOCKWATCHER_PORT: "0", BLOCKWATCHER_DATABASE_URL: "memory:" },
+      stdio: ["ignore", "pipe", "inherit"],
+      // A group of its own, so that a server that npm leaves behind can be ended all the same.
+      detached: true,
+    })
+    let output = ""
+    npm.stdout.on("data", (chunk) => (output += chunk))
+    // What npm leaves behind would keep its output open.
+    let closed = false
+    npm.once("close", () => (closed = true))
+    try {
+      await until(() => /open http\S+/.test(output), "the server is up")
+      npm.kill("SIGTERM")
+      await until(() => closed, "npm and the server ended")
+    } finally {
+      if (!closed) process.kill(-npm.pid!, "SIGKILL")
+    }
+    assert.include(output, "finishing what is in flight")
+  })
+
   it("ends by force when the drain takes too long", async () => {
     const { child, ended, output } = await serve(["60000"], { BLOCKWATCHER_DRAIN_TIMEOUT_MS: "100" })
     child.kill("SIGTERM")

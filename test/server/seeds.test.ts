@@ -50,6 +50,13 @@ describe("the seeds directory", () => {
     ])
   })
 
+  it("tells what lies where no seeds are read", async () => {
+    await mkdir(join(directory, "monitor"))
+    const { log, close } = await follow(new FakeEngine())
+    assert.isTrue(log.some((line) => line.startsWith("monitor in ") && line.includes("networks/, monitors/, sinks/")))
+    await close()
+  })
+
   it("lists every file that cannot be read", async () => {
     await mkdir(join(directory, "networks/c.json"))
     await mkdir(join(directory, "monitors/d.json"))

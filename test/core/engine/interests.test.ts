@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { describe } from "vitest"
-import type { SinkEvent } from "../../../core/index.ts"
+import { Blockwatcher, type SinkEvent } from "../../../core/index.ts"
 import { networkNow, resourcesOf, startRuntime, waitForCheckpoint } from "../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../support/scripted-source.ts"
 
@@ -34,6 +34,8 @@ describe("monitors", () => {
       assert.strictEqual(before.state, "STARTING")
       assert.strictEqual(before.error, "waits for an enabled monitor")
       assert.strictEqual(before.checkpoint, null)
+      const { networks } = yield* Context.get(runtime, Blockwatcher).health
+      assert.deepStrictEqual(networks, [{ id: "test", state: "STARTING", error: null }])
       yield* resourcesOf(runtime).putMonitor({
         id: "m",
         network: "test",

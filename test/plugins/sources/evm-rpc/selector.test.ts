@@ -17,6 +17,11 @@ const argsOf = (event: string) => {
 const address = "0x52908400098527886e0f7030069857d2e4169ee7"
 
 describe("selectors", () => {
+  it("refuse a signature that is too long for the parser, instead of failing in it", () => {
+    const [problem] = problemsOf(describeEvent(`event E(${"uint256,".repeat(20_000)}uint256)`))
+    assert.match(problem!.message, /has 160016 characters; at most 4096/)
+  })
+
   it("name the fields of an event in the order of its JSON, and what identifies it", () => {
     const described = describeEvent("event Transfer(address indexed from, address indexed to, uint256 value)")
     if ("problems" in described) throw new Error("refused")
