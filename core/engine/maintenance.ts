@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Owner, Storage } from "../storage/storage.ts"
+import type { NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
 import type { EngineSettings } from "./engine.ts"
 
 /** Rows that one pruning transaction may touch, which keeps it to a few ms. */
@@ -8,10 +8,7 @@ const PRUNE_ROWS = 500
 /** Removes what the journal and the feed need no longer, every ten seconds, in small transactions. */
 export const maintain = (storage: Storage["Service"], owner: Owner, settings: EngineSettings): Effect.Effect<void> => {
   const { journalDepth, feedRetention } = settings
-  const pruneAll: Effect.Effect<
-    void,
-    import("../storage/storage.ts").StorageError | import("../storage/storage.ts").NotOwner
-  > = storage
+  const pruneAll: Effect.Effect<void, StorageError | NotOwner> = storage
     .prune(owner, { journalDepth, feedRetention, limit: PRUNE_ROWS })
     .pipe(Effect.flatMap((more) => (more ? Effect.andThen(Effect.yieldNow, pruneAll) : Effect.void)))
   return Effect.sleep("10 seconds").pipe(

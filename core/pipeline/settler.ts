@@ -1,4 +1,4 @@
-import { Effect, Queue } from "effect"
+import { type Cause, Effect, Queue } from "effect"
 import type { NotOwner, Outcome, Owner, Storage, StorageError } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
 import { untilStored } from "./persist.ts"
@@ -33,7 +33,7 @@ export const makeSettler = Effect.fnUntraced(function* (options: {
   readonly checkpoints: CheckpointWriter
 }): Effect.fn.Return<Settler> {
   const { storage, owner, status, tracker, checkpoints } = options
-  const queue = yield* Queue.bounded<Settlement, import("effect").Cause.Done>(2 * GROUP)
+  const queue = yield* Queue.bounded<Settlement, Cause.Done>(2 * GROUP)
   const writeGroup = Effect.fnUntraced(function* (group: ReadonlyArray<Settlement>) {
     const outcomes = group.map((settlement) => settlement.outcome)
     yield* storage.settle(owner, { outcomes, offered: [] }).pipe(untilStored(status))
