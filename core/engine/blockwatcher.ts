@@ -1,5 +1,5 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Context, Effect, Layer, Result } from "effect"
+import { Cause, Context, Effect, Layer, Result } from "effect"
 import { under } from "../model/problem.ts"
 import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
@@ -99,7 +99,15 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
   if (options.seeds !== undefined) yield* (yield* Seeds).apply(options.seeds)
   yield* options.startAfter === undefined
     ? engine.start
-    : Effect.forkScoped(Effect.andThen(options.startAfter, engine.exclusively(engine.start)))
+    : Effect.forkScoped(
+        Effect.andThen(options.startAfter, engine.exclusively(engine.start)).pipe(
+          Effect.tapCause((cause) =>
+            Cause.hasInterruptsOnly(cause)
+              ? Effect.void
+              : Effect.logFatal("the networks were not started; restart the program", cause),
+          ),
+        ),
+      )
   return Blockwatcher.of({
     health: Effect.gen(function* () {
       const answer = yield* Effect.result(storage.pipeline(""))

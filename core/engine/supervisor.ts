@@ -84,6 +84,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   let checkpoint: CheckpointView | null = null
   let phase: "working" | "draining" | "completed" = "working"
   let stopping = false
+  /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
+  let change: Effect.Effect<void> | null = null
   let refreshing = false
   /** Why the network is FAILED; the next command tries again. */
   let failure: string | null = null
@@ -148,7 +150,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   /** Works until it is told to stop, or to let a change run while there is no pipeline. */
   const work = Effect.fnUntraced(function* (
     running: Pipeline,
-  ): Effect.fn.Return<Effect.Effect<void> | "stopped", PipelineFault, Scope.Scope | Egress | Secrets> {
+  ): Effect.fn.Return<"between" | "stopped", PipelineFault, Scope.Scope | Egress | Secrets> {
     /** The revision of the network that the source runs with, or waits to run with again; null while it rests. */
     let revision: string | null = null
     const source = yield* makeSourceSlot(
@@ -232,9 +234,10 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
         return "stopped"
       }
       if (command._tag === "Between") {
+        change = command.change
         yield* source.stop
         yield* running.drain(0)
-        return command.change
+        return "between"
       }
       if (command._tag === "Refresh") yield* refresh()
       else if (source.isPresent(command.run)) yield* onSourceEnded(command.exit)
@@ -256,15 +259,21 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   const restUntilCommand = (ms: number | null) =>
     ms === null ? Effect.asVoid(Queue.peek(commands)) : Effect.asVoid(Effect.timeoutOption(Queue.peek(commands), ms))
 
+  const runChange = Effect.suspend(() => {
+    const waiting = change ?? Effect.void
+    change = null
+    return waiting
+  })
+
   const loop = Effect.gen(function* () {
     let faults = 0
     while (true) {
       if (stopping) return
       const startedAt = yield* Clock.currentTimeMillis
-      const exit: Exit.Exit<Effect.Effect<void> | "stopped", PipelineFault> = yield* Effect.exit(runOnce)
+      const exit: Exit.Exit<"between" | "stopped", PipelineFault> = yield* Effect.exit(runOnce)
+      yield* runChange
       if (Exit.isSuccess(exit)) {
         if (exit.value === "stopped") return
-        yield* exit.value
         continue
       }
       pipelineError = messageOf(exit.cause)

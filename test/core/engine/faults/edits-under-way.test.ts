@@ -1,12 +1,13 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { describe } from "vitest"
-import { Permanent } from "../../../../core/index.ts"
+import { Permanent, StorageError } from "../../../../core/index.ts"
 import { networkNow, resourcesOf, startRuntime, waitForCheckpoint } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource } from "../../../support/scripted-source.ts"
 import {
   allTransfers,
   definitions,
+  endsInTime,
   fast,
   Gate,
   recorder,
@@ -149,6 +150,32 @@ describe("a change under way", () => {
       assert.deepStrictEqual(old.values, [])
       assert.deepStrictEqual(present.values, [1])
       assert.deepStrictEqual(yield* storage.owedSinks("test"), [])
+    }),
+  )
+
+  it.live("that discards a monitor is carried out also when the pipeline breaks while it makes way", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)])
+      const settling = new Gate("closed")
+      const { runtime } = yield* startOver(
+        ({ settle }) => ({
+          settle: (owner, input) =>
+            input.outcomes.length === 0
+              ? settle(owner, input)
+              : Effect.andThen(
+                  settling.pass,
+                  Effect.fail(new StorageError({ operation: "settle", reason: "corrupt", retryable: false })),
+                ),
+        }),
+        { plugins: [scriptedSource(feed)], resources: definitions([recorder("mine").sink]) },
+      )
+      yield* settling.reached
+      const deleting = yield* Effect.forkChild(resourcesOf(runtime).deleteMonitor("all", { discard: true }))
+      yield* Effect.yieldNow
+      yield* settling.open
+      assert.isTrue(yield* endsInTime(deleting))
+      assert.deepStrictEqual(yield* resourcesOf(runtime).monitors, [])
     }),
   )
 })
