@@ -1,4 +1,4 @@
-import { Context, type Effect, Schema } from "effect"
+import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
 import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
@@ -22,6 +22,34 @@ export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { netwo
   }
 }
 
+/** Another process runs the network: its lease has not run out. */
+export class Held extends Schema.TaggedError<Held>()("Held", {
+  network: Schema.String,
+  /** As its claim named it. */
+  holder: Schema.String,
+}) {
+  override get message() {
+    return `network ${this.network} is run by ${this.holder}`
+  }
+}
+
+/** The resources were changed by someone else since they were read; nothing was written. */
+export class StaleResources extends Schema.TaggedError<StaleResources>()("StaleResources", {}) {
+  override get message() {
+    return "the resources were changed by another process at the same moment; try again"
+  }
+}
+
+/** How a process holds a network. */
+export interface Lease {
+  /** Names this runtime, apart from any other that ever used the database. */
+  readonly holder: string
+  /** How long it may go on without renewing it, in ms. */
+  readonly ms: number
+  /** Whether the process of another holder is known to have ended, so that its lease need not be waited for. */
+  readonly isGone: (holder: string) => boolean
+}
+
 /** A claim on a network's pipeline; each hot write carries it and is refused when its epoch is no longer the newest. */
 export interface Owner {
   readonly network: string
@@ -37,6 +65,43 @@ export interface Pipeline {
   /** When the checkpoint was written, in ms. */
   readonly checkpointAt: number
   readonly feedPosition: number
+  /** The resolved start: nothing is read again from before it. */
+  readonly start: Cursor | null
+  /** Whether an operator lets it rest. */
+  readonly paused: boolean
+}
+
+/** What a network takes back, from its first durable step to its last. */
+export interface Invalidation {
+  /** The proven point: everything behind it is taken back. */
+  readonly from: Cursor
+  readonly cause: string
+  /** Whether every match behind `from` has ended and its retractions stand in rows. */
+  readonly retracted: boolean
+}
+
+/** What one step of taking back wrote. */
+export interface Retracted {
+  /** Matches that ended in this step. */
+  readonly matches: number
+  /** Whether no match behind `from` is left; until then the step is to be repeated. */
+  readonly done: boolean
+  /** Feed items that were written: position after the step, and how many. */
+  readonly feedPosition: number
+  readonly shown: number
+}
+
+/** How an invalidation ended. */
+export interface Rewound {
+  /** Where the pipeline goes on from. */
+  readonly to: Cursor | null
+  /** False when `from` was not behind the checkpoint: all else was done, the checkpoint stayed. */
+  readonly moved: boolean
+  /**
+   * Set when the journal does not reach back to `from`, so that matches may have been delivered of which no row was
+   * left to retract: the highest primary that the checkpoint ever had, which it reaches back from.
+   */
+  readonly gap: number | null
 }
 
 export interface Stored<D> {
@@ -56,6 +121,8 @@ export interface StoredResources {
   readonly networks: ReadonlyArray<Stored<NetworkDefinition>>
   readonly monitors: ReadonlyArray<StoredMonitor>
   readonly sinks: ReadonlyArray<Stored<SinkDefinition>>
+  /** Grows with every change of any of them. */
+  readonly version: number
 }
 
 export type ResourceKind = "network" | "monitor" | "sink"
@@ -73,6 +140,8 @@ export interface SeedRecord {
  * what is recorded for the same `matchRevision`.
  */
 export interface ResourceChanges {
+  /** The version that the change rests on: refused with `StaleResources` when another has been stored since. */
+  readonly basedOn?: number
   readonly putNetworks?: ReadonlyArray<Stored<NetworkDefinition>>
   readonly putMonitors?: ReadonlyArray<StoredMonitor>
   readonly putSinks?: ReadonlyArray<Stored<SinkDefinition>>
@@ -138,6 +207,8 @@ export interface DeliveryRow {
   readonly payload: string
   /** The payload's event, if it is at hand. */
   readonly event?: JsonObject
+  /** The event's time in ms since 1970, if it has one and it is at hand. */
+  readonly time?: number
 }
 
 export interface Minted {
@@ -249,17 +320,28 @@ export class Storage extends Context.Service<
   Storage,
   {
     readonly resources: Read<StoredResources>
-    readonly change: (changes: ResourceChanges) => Effect.Effect<void, StorageError>
+    /** The version of what is stored now. */
+    readonly resourcesVersion: Read<number>
+    /** Answers the new version. */
+    readonly change: (changes: ResourceChanges) => Effect.Effect<number, StorageError | StaleResources>
     readonly seeds: Read<ReadonlyArray<SeedRecord>>
 
-    /** Takes the network over: the next epoch. Makes its pipeline row if there is none. */
-    readonly claim: (network: string) => Read<Owner>
+    /**
+     * Takes the network over: the next epoch, and a lease from now on. Only where the lease ran out or was given back,
+     * is this holder's own, or its holder is gone. Makes the pipeline row if there is none.
+     */
+    readonly claim: (network: string, lease: Lease) => Effect.Effect<Owner, StorageError | Held>
+    /** The lease begins anew, `ms` from now on. */
+    readonly renew: (owner: Owner, ms: number) => Write<void>
+    /** Gives the lease back: another process may claim at once. */
+    readonly release: (owner: Owner) => Write<void>
     readonly pipeline: (network: string) => Read<Pipeline | null>
     /** Stores the resolved start as the first `minted` and checkpoint, unless there is one. */
     readonly begin: (owner: Owner, start: Cursor) => Write<void>
     /**
      * Mints a batch in one transaction. A match whose newest life has not ended is left out; one whose newest life has
-     * ended opens the next. Feed positions are taken for all shown matches at once.
+     * ended opens the next; one that has no row where a journal gap may have left none opens life 1 + the number of
+     * invalidations. Feed positions are taken for all shown matches at once.
      */
     readonly mint: (owner: Owner, input: MintInput) => Write<Minted>
     /** Mints late finds: no slot, no move of `minted`; an event whose hash is not the recorded one is left out. */
@@ -271,11 +353,35 @@ export class Storage extends Context.Service<
     ) => Write<void>
     /** Moves the checkpoint forward; at most to `minted`, never back. */
     readonly checkpoint: (owner: Owner, cursor: Cursor) => Write<void>
-    /** Owed rows of a network's sink in `seq` order behind `afterSeq`. */
+    /** Lets the network rest, or go on, also over restarts. */
+    readonly pause: (owner: Owner, paused: boolean) => Write<void>
+
+    /**
+     * The first step of taking back: records what is to be done, so that every later process finishes it. Where one is
+     * recorded already, the lower `from` (with its cause) wins, and its retracting starts anew.
+     */
+    readonly invalidate: (owner: Owner, what: { readonly from: Cursor; readonly cause: string }) => Write<void>
+    /** What is being taken back, or null. */
+    readonly invalidation: (network: string) => Read<Invalidation | null>
+    /**
+     * The next step: ends up to `limit` matches behind `from`, in cursor order, in one transaction. Their rows that were
+     * never attempted are cancelled, those offered are discarded, and each that may have been heard of (offered,
+     * delivered, dead or discarded) gets a row of kind `retracted`, pending, without a slot; what the feed showed gets
+     * its retraction there. Dead retractions behind `from` are owed again. To be repeated until `done`.
+     */
+    readonly retract: (owner: Owner, limit: number) => Write<Retracted>
+    /**
+     * The last step: `minted` and checkpoint back to `from`, hashes behind it removed, `effectiveFrom` of monitors lowered
+     * to it, the record removed.
+     *
+     * @param journalDepth how far behind the checkpoint rows are kept, in primaries
+     */
+    readonly rewind: (owner: Owner, journalDepth: number) => Write<Rewound>
+    /** Owed rows of a network's sink, of one kind or both, in `seq` order behind `afterSeq`. */
     readonly owed: (
       network: string,
       sink: string,
-      page: { readonly afterSeq: number; readonly limit: number },
+      page: { readonly kind?: "match" | "retracted"; readonly afterSeq: number; readonly limit: number },
     ) => Read<ReadonlyArray<DeliveryRow>>
     /** The cursors of owed rows that hold a slot, with how many rows each, in cursor order. */
     readonly openSlots: (network: string) => Read<ReadonlyArray<{ readonly cursor: Cursor; readonly rows: number }>>
@@ -302,6 +408,8 @@ export class Storage extends Context.Service<
       /** Leave out matches that a retraction took back. */
       readonly standing?: boolean
     }) => Read<ReadonlyArray<StoredFeedItem>>
+    /** The newest position after commits of any process that wrote feed items, where the database tells; it may leave some out. */
+    readonly feedGrowth: Stream.Stream<{ readonly network: string; readonly position: number }>
     /** Every network that the feed has ever known, deleted ones left out. */
     readonly feedStates: (network?: string) => Read<ReadonlyArray<FeedState>>
 

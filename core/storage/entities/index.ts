@@ -1,5 +1,13 @@
 import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "./resources.ts"
-import { AnchorEntity, CounterEntity, DeliveryEntity, FeedTrimEntity, MatchEntity, PipelineEntity } from "./rows.ts"
+import {
+  AnchorEntity,
+  CounterEntity,
+  DeliveryEntity,
+  FeedTrimEntity,
+  InvalidationEntity,
+  MatchEntity,
+  PipelineEntity,
+} from "./rows.ts"
 
 /** Every table that MikroORM knows. An explicit list: nothing is discovered from files. */
 export const entities = [
@@ -10,6 +18,7 @@ export const entities = [
   PipelineEntity,
   MatchEntity,
   DeliveryEntity,
+  InvalidationEntity,
   AnchorEntity,
   FeedTrimEntity,
   CounterEntity,

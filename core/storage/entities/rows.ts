@@ -15,6 +15,10 @@ export const PipelineEntity = defineEntity({
     checkpointSecondary: p.bigint("number").fieldName("checkpoint_secondary").nullable(),
     checkpointAt: p.bigint("number").fieldName("checkpoint_at").default(0),
     feedPosition: p.bigint("number").fieldName("feed_position").default(0),
+    startPrimary: p.bigint("number").fieldName("start_primary").nullable(),
+    startSecondary: p.bigint("number").fieldName("start_secondary").nullable(),
+    highPrimary: p.bigint("number").fieldName("high_primary").nullable(),
+    prunedPrimary: p.bigint("number").fieldName("pruned_primary").nullable(),
     paused: p.integer().default(0),
     invalidations: p.bigint("number").default(0),
     deleted: p.integer().default(0),
@@ -68,6 +72,19 @@ export const DeliveryEntity = defineEntity({
   },
 })
 
+/** What a network is taking back; there is at most one. */
+export const InvalidationEntity = defineEntity({
+  name: "Invalidation",
+  tableName: "invalidations",
+  properties: {
+    network: p.text().primary(),
+    fromPrimary: p.bigint("number").fieldName("from_primary"),
+    fromSecondary: p.bigint("number").fieldName("from_secondary"),
+    cause: p.text(),
+    retracted: p.integer().default(0),
+  },
+})
+
 /** What a source needs to verify a resume: the hash of a primary. */
 export const AnchorEntity = defineEntity({
   name: "Anchor",
@@ -91,7 +108,10 @@ export const FeedTrimEntity = defineEntity({
   },
 })
 
-/** The last value taken of `match` (keys of matches), `delivery` (their `seq`) and `died`; never given out twice. */
+/**
+ * The last value taken of `match` (keys of matches), `delivery` (their `seq`) and `died`; never given out twice. And
+ * `resources`, the version of all resources.
+ */
 export const CounterEntity = defineEntity({
   name: "Counter",
   tableName: "counters",

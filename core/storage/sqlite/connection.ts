@@ -6,20 +6,32 @@ import type { Native } from "./native.ts"
 import type { Opened } from "./open.ts"
 
 /**
- * The one connection. MikroORM's transactions span turns of the event loop, so whoever uses the connection takes its
+ * The one connection. Transactions with MikroORM span turns of the event loop, so whoever uses the connection takes its
  * turn: no statement runs inside a transaction that is not its own.
  */
 export interface Connection {
   readonly native: Native
   /** Runs a synchronous piece of work in its turn. */
   readonly run: <A>(operation: string, work: () => A) => Effect.Effect<A, StorageError>
-  /** Runs one transaction of MikroORM in its turn. */
+  /** Runs statements of MikroORM in its turn, as one transaction. Nothing is flushed: entities are read only. */
   readonly unit: <A>(operation: string, work: (em: EntityManager) => Promise<A>) => Effect.Effect<A, StorageError>
 }
 
 /** Wraps an opened database. */
 export const connection = ({ native, orm }: Opened): Connection => {
   const turn = Semaphore.makeUnsafe(1)
+  // By hand: after a COMMIT that fails, as on a full disk, MikroORM's own transaction never lets go of the connection.
+  const transaction = async <A>(work: (em: EntityManager) => Promise<A>): Promise<A> => {
+    native.exec("BEGIN")
+    try {
+      const result = await work(orm.em.fork({ disableTransactions: true }))
+      native.exec("COMMIT")
+      return result
+    } catch (cause) {
+      if (native.inTransaction) native.exec("ROLLBACK")
+      throw cause
+    }
+  }
   return {
     native,
     run: (operation, work) =>
@@ -40,7 +52,7 @@ export const connection = ({ native, orm }: Opened): Connection => {
           // Left half way, its transaction would stay open on the connection.
           Effect.uninterruptible(
             Effect.tryPromise({
-              try: () => orm.em.fork().transactional((em) => work(em)),
+              try: () => transaction(work),
               catch: (cause) => classify(operation, cause),
             }),
           ),

@@ -1,14 +1,16 @@
-import { Clock, Effect, Layer, type Scope } from "effect"
+import { Clock, Effect, Layer, type Scope, Stream } from "effect"
 import { Storage } from "../storage.ts"
 import { connection as makeConnection } from "./connection.ts"
 import { makeDeadLetterReads } from "./dead-letters.ts"
 import { makeFeedReads } from "./feed.ts"
 import { makeMint } from "./mint.ts"
 import { open, type OpenError } from "./open.ts"
-import { begin, claim, makeSettle } from "./progress.ts"
 import { makePrune } from "./prune.ts"
 import { makeResources } from "./resources.ts"
+import { makeRewind } from "./rewind.ts"
 import { makeRowReads } from "./rows.ts"
+import { makeSettle } from "./settle.ts"
+import { makeInvalidationRead, makeRetract } from "./taking-back.ts"
 import { makeWriter } from "./writer.ts"
 
 const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clock.currentTimeMillis, f)
@@ -21,17 +23,26 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
   const { mint, mintLate } = makeMint(native)
   const settle = makeSettle(native)
   const prune = makePrune(native)
+  const invalidation = makeInvalidationRead(native)
+  const { invalidate, retract, remember } = makeRetract(native)
+  const rewind = makeRewind(native)
   const reads = makeRowReads(native)
   const feed = makeFeedReads(native)
   const deadLetters = makeDeadLetterReads(native)
 
   return Storage.of({
     resources: resources.read,
+    resourcesVersion: resources.version,
     seeds: resources.seeds,
     change: (changes) => at((now) => resources.change(changes, now)),
 
-    claim: (network) => write("claim", (group) => claim(group, network)),
-    begin: (owner, start) => at((now) => writeAs("begin", owner, (_, network) => begin(network, start, now))),
+    claim: (network, lease) =>
+      at((now) => write("claim", (group) => group.networkOrNew(network).claim(lease, now))).pipe(
+        Effect.flatMap(Effect.fromResult),
+      ),
+    renew: (owner, ms) => at((now) => writeAs("renew", owner, (_, network) => network.renew(ms, now))),
+    release: (owner) => writeAs("release", owner, (_, network) => network.release()),
+    begin: (owner, start) => at((now) => writeAs("begin", owner, (_, network) => network.begin(start, now))),
     mint: (owner, input) => at((now) => writeAs("mint", owner, (group, network) => mint(group, network, input, now))),
     mintLate: (owner, input) =>
       at((now) => writeAs("mintLate", owner, (group, network) => mintLate(group, network, input, now))),
@@ -39,16 +50,30 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
       at((now) => writeAs("settle", owner, (group, network) => settle(group, network, input, now))),
     checkpoint: (owner, cursor) =>
       at((now) => writeAs("checkpoint", owner, (_, network) => network.advanceCheckpoint(cursor, now))),
+    pause: (owner, paused) => writeAs("pause", owner, (_, network) => network.pause(paused)),
     prune: (owner, input) => at((now) => writeAs("prune", owner, (_, network) => prune(network, input, now))),
 
+    invalidate: (owner, what) => writeAs("invalidate", owner, (_, network) => invalidate(network, what)),
+    invalidation: (network) => run("invalidation", () => invalidation(network)),
+    retract: (owner, limit) =>
+      at((now) => writeAs("retract", owner, (group, network) => retract(group, network, limit, now))).pipe(
+        Effect.map((step) => remember(owner.network, step)),
+      ),
+    rewind: (owner, journalDepth) =>
+      at((now) => writeAs("rewind", owner, (_, network) => rewind(network, journalDepth, now))).pipe(
+        Effect.flatMap(Effect.fromResult),
+      ),
+
     pipeline: (network) => run("pipeline", () => reads.pipeline(network)),
-    owed: (network, sink, { afterSeq, limit }) => run("owed", () => reads.owed(network, sink, afterSeq, limit)),
+    owed: (network, sink, page) => run("owed", () => reads.owed(network, sink, page)),
     openSlots: (network) => run("openSlots", () => reads.openSlots(network)),
     owedSinks: (network) => run("owedSinks", () => reads.owedSinks(network)),
     debts: (by) => run("debts", () => reads.debts(by)),
     anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
 
     feedPage: (page) => run("feedPage", () => feed.page(page)),
+    // SQLite does not tell of commits; readers look by themselves.
+    feedGrowth: Stream.never,
     feedStates: (network) => run("feedStates", () => feed.states(network)),
 
     deadLetters: (filter, page) => run("deadLetters", () => deadLetters.list(filter, page)),

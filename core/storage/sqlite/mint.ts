@@ -1,6 +1,7 @@
 import type { LateMintInput, Minted, MintInput, DeliveryRow, NewMatch } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
-import type { Group, NetworkRow } from "./group.ts"
+import type { NetworkRow } from "../network-row.ts"
+import type { Group } from "./group.ts"
 import { type Native, rows } from "./native.ts"
 import { deliveryColumns, matchColumns, sql } from "./sql.ts"
 
@@ -11,6 +12,10 @@ interface Terms {
   /** No match of the batch's range is stored yet, so that none need be looked up. */
   readonly fresh: boolean
 }
+
+/** The life of a match without a row. Where a gap may have left none of earlier lives, it is one that none of them had. */
+const firstLife = ({ prunedPrimary, invalidations }: NetworkRow, { cursor }: NewMatch): number =>
+  prunedPrimary !== null && cursor.primary <= prunedPrimary ? 1 + invalidations : 1
 
 /** Prepares the two ways to mint. */
 export const makeMint = (native: Native) => {
@@ -24,20 +29,21 @@ export const makeMint = (native: Native) => {
   const effective = native.prepare(sql.effective)
 
   /** The life in which a match would be minted, or null when its newest life has not ended. */
-  const nextLife = (network: string, { cursor, id }: NewMatch): number | null => {
-    const newest = newestLife.get(network, cursor.primary, cursor.secondary, id)
-    if (newest === undefined) return 1
+  const nextLife = (network: NetworkRow, match: NewMatch): number | null => {
+    const { cursor, id } = match
+    const newest = newestLife.get(network.id, cursor.primary, cursor.secondary, id)
+    if (newest === undefined) return firstLife(network, match)
     return newest[1] === 1 ? newest[0] + 1 : null
   }
 
   /** The matches that open a life, each with the life. */
-  const toMint = (network: string, matches: ReadonlyArray<NewMatch>, fresh: boolean) => {
+  const toMint = (network: NetworkRow, matches: ReadonlyArray<NewMatch>, fresh: boolean) => {
     const seen = new Set<string>()
     const minted: Array<{ readonly match: NewMatch; readonly life: number }> = []
     for (const match of matches) {
       if (seen.has(match.id) || (match.failure !== undefined && match.sinks.length === 0)) continue
       seen.add(match.id)
-      const life = fresh ? 1 : nextLife(network, match)
+      const life = fresh ? firstLife(network, match) : nextLife(network, match)
       if (life !== null) minted.push({ match, life })
     }
     return minted
@@ -50,7 +56,7 @@ export const makeMint = (native: Native) => {
     terms: Terms,
     now: number,
   ): Minted => {
-    const minted = toMint(network.id, matches, terms.fresh)
+    const minted = toMint(network, matches, terms.fresh)
     let shown = 0
     let sent = 0
     let failed = 0
@@ -141,6 +147,7 @@ export const makeMint = (native: Native) => {
           slot: slot === 1,
           payload: match.payload,
           ...(match.event === undefined ? {} : { event: match.event }),
+          ...(match.time === null ? {} : { time: match.time }),
         })
       }
       pk++

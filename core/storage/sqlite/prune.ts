@@ -1,5 +1,5 @@
 import type { PruneInput } from "../storage.ts"
-import type { NetworkRow } from "./group.ts"
+import type { NetworkRow } from "../network-row.ts"
 import { type Native, rows } from "./native.ts"
 import { sql } from "./sql.ts"
 

@@ -1,18 +1,22 @@
 import type { EntityManager } from "@mikro-orm/sqlite"
-import { Effect, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../../model/resource.ts"
 import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "../entities/resources.ts"
+import { CounterEntity } from "../entities/rows.ts"
 import {
   type ResourceChanges,
   type ResourceKind,
   type SeedRecord,
+  StaleResources,
   StorageError,
   type Stored,
   type StoredMonitor,
   type StoredResources,
 } from "../storage.ts"
 import type { Connection } from "./connection.ts"
+import { rows } from "./native.ts"
 import { removeNetwork, releaseRows } from "./remove.ts"
+import { sql } from "./sql.ts"
 
 interface ResourceRow {
   readonly id: string
@@ -40,6 +44,10 @@ const decode = <D>(
         }),
     ),
   )
+
+const VERSION = { name: "resources" } as const
+
+const versionIn = async (em: EntityManager): Promise<number> => (await em.findOneOrFail(CounterEntity, VERSION)).value
 
 const apply = async (em: EntityManager, changes: ResourceChanges, now: number): Promise<void> => {
   for (const by of changes.discard ?? []) await releaseRows(em, by, now)
@@ -76,13 +84,17 @@ const apply = async (em: EntityManager, changes: ResourceChanges, now: number): 
 
 /** The resources, read and changed through MikroORM. */
 export const makeResources = (connection: Connection) => {
+  const version = rows<readonly [number]>(connection.native, sql.counter)
+
   const read: Effect.Effect<StoredResources, StorageError> = Effect.gen(function* () {
     const stored = yield* connection.unit("resources", async (em) => ({
       networks: await em.find(NetworkEntity, {}, { orderBy: { id: "asc" } }),
       monitors: await em.find(MonitorEntity, {}, { orderBy: { id: "asc" } }),
       sinks: await em.find(SinkEntity, {}, { orderBy: { id: "asc" } }),
+      version: await versionIn(em),
     }))
     return {
+      version: stored.version,
       networks: yield* Effect.forEach(stored.networks, (row) => decode("network", networkDefinition, row)),
       monitors: yield* Effect.forEach(stored.monitors, (row) =>
         decode("monitor", monitorDefinition, row).pipe(
@@ -108,8 +120,17 @@ export const makeResources = (connection: Connection) => {
 
   return {
     read,
+    version: connection.run("resourcesVersion", () => version.get(VERSION.name)![0]),
     seeds,
-    change: (changes: ResourceChanges, now: number): Effect.Effect<void, StorageError> =>
-      connection.unit("change", (em) => apply(em, changes, now)),
+    change: (changes: ResourceChanges, now: number): Effect.Effect<number, StorageError | StaleResources> =>
+      connection
+        .unit("change", async (em) => {
+          const present = await versionIn(em)
+          if (changes.basedOn !== undefined && changes.basedOn !== present) return Result.fail(new StaleResources())
+          await em.nativeUpdate(CounterEntity, VERSION, { value: present + 1 })
+          await apply(em, changes, now)
+          return Result.succeed(present + 1)
+        })
+        .pipe(Effect.flatMap((changed) => Effect.fromResult<number, StaleResources>(changed))),
   }
 }

@@ -1,7 +1,6 @@
 import type { Anchor } from "../../plugin/source.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
-import type { PipelineTuple } from "./group.ts"
-import { NetworkRow } from "./group.ts"
+import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import { type Native, rows, type Value } from "./native.ts"
 import { debtsSql, sql } from "./sql.ts"
 
@@ -16,6 +15,7 @@ type DeliveryTuple = readonly [
   state: DeliveryRow["state"],
   attempts: number,
   slot: number,
+  time: number | null,
   payload: string,
 ]
 
@@ -23,6 +23,7 @@ type DeliveryTuple = readonly [
 export const makeRowReads = (native: Native) => {
   const pipeline = rows<PipelineTuple>(native, sql.network)
   const owed = rows<DeliveryTuple>(native, sql.owed)
+  const owedOfKind = rows<DeliveryTuple>(native, sql.owedOfKind)
   const openSlots = rows<readonly [primary: number, secondary: number, rows: number]>(native, sql.openSlots)
   const nextOwedSink = rows<readonly [string]>(native, sql.nextOwedSink)
   const anchors = rows<readonly [primary: number, hash: string]>(native, sql.anchors)
@@ -36,27 +37,33 @@ export const makeRowReads = (native: Native) => {
       if (tuple === undefined) return null
       const row = new NetworkRow(network, tuple)
       if (row.deleted) return null
-      const { minted, checkpoint, checkpointAt, feedPosition } = row
-      return { network, minted, checkpoint, checkpointAt, feedPosition }
+      const { minted, checkpoint, checkpointAt, feedPosition, start, paused } = row
+      return { network, minted, checkpoint, checkpointAt, feedPosition, start, paused }
     },
 
-    owed: (network: string, sink: string, afterSeq: number, limit: number): ReadonlyArray<DeliveryRow> =>
-      owed
-        .all(network, sink, afterSeq, limit)
-        .map(([seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, payload]) => ({
-          seq,
-          network,
-          sink,
-          monitor,
-          matchId,
-          life,
-          kind,
-          cursor: { primary, secondary },
-          state,
-          attempts,
-          slot: slot === 1,
-          payload,
-        })),
+    owed: (
+      network: string,
+      sink: string,
+      page: { readonly kind?: DeliveryRow["kind"]; readonly afterSeq: number; readonly limit: number },
+    ): ReadonlyArray<DeliveryRow> =>
+      (page.kind === undefined
+        ? owed.all(network, sink, page.afterSeq, page.limit)
+        : owedOfKind.all(network, sink, page.afterSeq, page.kind, page.limit)
+      ).map(([seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, time, payload]) => ({
+        seq,
+        network,
+        sink,
+        monitor,
+        matchId,
+        life,
+        kind,
+        cursor: { primary, secondary },
+        state,
+        attempts,
+        slot: slot === 1,
+        payload,
+        ...(time === null ? {} : { time }),
+      })),
 
     openSlots: (network: string) =>
       openSlots.all(network).map(([primary, secondary, rows]) => ({ cursor: { primary, secondary }, rows })),

@@ -6,7 +6,7 @@
 const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
 const matchOf = `CROSS JOIN matches m ON m.pk = d.match_pk`
 
-const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.payload`
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.event_time, m.payload`
 const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
 const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
 const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.created_at, m.payload, m.ended`
@@ -32,11 +32,14 @@ export const deliveryColumns =
   "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, reason"
 
 export const sql = {
-  network: `SELECT epoch, deleted, minted_primary, minted_secondary, checkpoint_primary, checkpoint_secondary,
-    checkpoint_at, feed_position FROM pipelines WHERE network = ?`,
+  network: `SELECT epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
+    checkpoint_primary, checkpoint_secondary, checkpoint_at, feed_position,
+    start_primary, start_secondary, high_primary, pruned_primary, paused, invalidations FROM pipelines WHERE network = ?`,
   insertNetwork: `INSERT INTO pipelines (network, epoch) VALUES (?, ?)`,
-  updateNetwork: `UPDATE pipelines SET epoch = ?, deleted = ?, minted_primary = ?, minted_secondary = ?,
-    checkpoint_primary = ?, checkpoint_secondary = ?, checkpoint_at = ?, feed_position = ? WHERE network = ?`,
+  updateNetwork: `UPDATE pipelines SET epoch = ?, deleted = ?, lease_owner = ?, lease_until = ?,
+    minted_primary = ?, minted_secondary = ?, checkpoint_primary = ?, checkpoint_secondary = ?, checkpoint_at = ?,
+    feed_position = ?, start_primary = ?, start_secondary = ?, high_primary = ?, pruned_primary = ?, paused = ?, invalidations = ?
+    WHERE network = ?`,
   counter: `SELECT value FROM counters WHERE name = ?`,
   updateCounter: `UPDATE counters SET value = ? WHERE name = ?`,
 
@@ -57,8 +60,32 @@ export const sql = {
     WHERE seq = ? AND network = ? AND ${stillOwed}`,
   offered: `UPDATE deliveries SET state = 'offered' WHERE seq = ? AND network = ? AND state = 'pending' AND ${stillOwed}`,
 
+  invalidation: `SELECT from_primary, from_secondary, cause, retracted FROM invalidations WHERE network = ?`,
+  putInvalidation: `INSERT INTO invalidations (network, from_primary, from_secondary, cause, retracted)
+    VALUES (?, ?, ?, ?, 0) ON CONFLICT (network) DO UPDATE SET from_primary = excluded.from_primary,
+    from_secondary = excluded.from_secondary, cause = excluded.cause, retracted = 0
+    WHERE (excluded.from_primary, excluded.from_secondary) < (from_primary, from_secondary)`,
+  standing: `SELECT pk, primary_pos, secondary_pos, position FROM matches INDEXED BY matches_identity
+    WHERE network = ? AND (primary_pos, secondary_pos) >= (?, ?) AND ended = 0
+    ORDER BY primary_pos, secondary_pos, pk LIMIT ?`,
+  endMatch: `UPDATE matches SET ended = 1, ended_position = ? WHERE pk = ?`,
+  letGo: `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END, settled_at = ?
+    WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match' AND settled_at IS NULL`,
+  heard: `SELECT sink FROM deliveries WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match'
+    AND state <> 'cancelled' ORDER BY seq`,
+  reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL
+    WHERE seq IN (SELECT seq FROM deliveries d INDEXED BY deliveries_dead_retracted
+      WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?) LIMIT ?)`,
+  retracted: `UPDATE invalidations SET retracted = 1 WHERE network = ?`,
+  deleteInvalidation: `DELETE FROM invalidations WHERE network = ?`,
+  deleteAnchorsBehind: `DELETE FROM anchors WHERE network = ? AND primary_pos > ?`,
+  lowerEffective: `UPDATE monitors SET effective_primary = ?, effective_secondary = ?
+    WHERE network = ? AND (effective_primary, effective_secondary) > (?, ?)`,
+
   owed: `SELECT ${deliveryRow} FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND d.seq > ? AND ${owed} ORDER BY d.seq LIMIT ?`,
+  owedOfKind: `SELECT ${deliveryRow} FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
+    WHERE d.network = ? AND d.sink = ? AND d.seq > ? AND d.kind = ? AND ${owed} ORDER BY d.seq LIMIT ?`,
   openSlots: `SELECT d.primary_pos, d.secondary_pos, count(*) FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = ? AND d.slot = 1 AND ${owed} GROUP BY d.primary_pos, d.secondary_pos
     ORDER BY d.primary_pos, d.secondary_pos`,

@@ -2,7 +2,8 @@ import { type Cause, Deferred, Effect, Exit, Fiber, Queue, Result, type Scope } 
 import { NotOwner, type Owner, StorageError } from "../storage.ts"
 import type { Connection } from "./connection.ts"
 import { classify } from "./error.ts"
-import { type Group, type NetworkRow, makeGroups } from "./group.ts"
+import type { NetworkRow } from "../network-row.ts"
+import { type Group, makeGroups } from "./group.ts"
 
 const QUEUED = 1024
 const GROUP_MS = 5

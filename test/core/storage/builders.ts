@@ -1,8 +1,16 @@
 import type { Cursor } from "../../../core/model/cursor.ts"
 import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../../../core/model/resource.ts"
-import type { LateMintInput, MintInput, NewMatch, Stored, StoredMonitor } from "../../../core/storage/storage.ts"
+import type { Lease, LateMintInput, MintInput, NewMatch, Stored, StoredMonitor } from "../../../core/storage/storage.ts"
 
 export const at = (primary: number, secondary = 0): Cursor => ({ primary, secondary })
+
+/** How `holder` claims: for 15 s, and no other holder is known to have gone. */
+export const lease = (holder = "this", over: Partial<Lease> = {}): Lease => ({
+  holder,
+  ms: 15_000,
+  isGone: () => false,
+  ...over,
+})
 
 /** A match of monitor `transfers` for sink `log`, with an id that tells its cursor. */
 export const match = (cursor: Cursor, over: Partial<NewMatch> = {}): NewMatch => {
@@ -36,7 +44,7 @@ export const late = (
 ): LateMintInput => ({ anchors: [], matches, ...over })
 
 export const network = (id: string, config: NetworkDefinition["config"] = {}): Stored<NetworkDefinition> => ({
-  definition: { id, module: "test-source", config },
+  definition: { id, module: "test-source", config, journalDepth: null },
   revision: `${id}-1`,
 })
 

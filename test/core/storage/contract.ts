@@ -2,15 +2,31 @@ import { describe } from "@effect/vitest"
 import type { Layer } from "effect"
 import type { Storage } from "../../../core/storage/storage.ts"
 import { feed } from "./contract/feed.ts"
+import { leases } from "./contract/leases.ts"
 import { minting } from "./contract/minting.ts"
 import { ownership } from "./contract/ownership.ts"
 import { progress } from "./contract/progress.ts"
 import { pruning } from "./contract/pruning.ts"
 import { resources } from "./contract/resources.ts"
+import { retracting } from "./contract/retracting.ts"
+import { rewinding } from "./contract/rewinding.ts"
 import { settling } from "./contract/settling.ts"
+import { takenBack } from "./contract/taken-back.ts"
 import { testWith } from "./contract/support.ts"
 
-const parts = { ownership, progress, minting, settling, feed, pruning, resources }
+const parts = {
+  ownership,
+  leases,
+  progress,
+  minting,
+  settling,
+  feed,
+  retracting,
+  takenBack,
+  rewinding,
+  pruning,
+  resources,
+}
 
 /** What every implementation of Storage does. `layer` makes an empty database each time it is called. */
 export const storageContract = (name: string, layer: () => Layer.Layer<Storage, unknown>): void => {

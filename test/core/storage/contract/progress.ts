@@ -3,15 +3,15 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, monitor } from "../builders.ts"
-import { started, type Test } from "./support.ts"
+import { claim, started, type Test } from "./support.ts"
 
 /** The part of the contract about progress. */
 export const progress = (test: Test): void => {
   test("the start is stored once as minted and checkpoint", () =>
     Effect.gen(function* () {
       const storage = yield* Storage
-      const owner = yield* storage.claim("net")
-      assert.deepInclude(yield* storage.pipeline("net"), { minted: null, checkpoint: null, feedPosition: 0 })
+      const owner = yield* claim(storage)
+      assert.deepInclude(yield* storage.pipeline("net"), { minted: null, checkpoint: null, start: null })
       yield* TestClock.setTime(5000)
       yield* storage.begin(owner, at(7, 3))
       yield* storage.begin(owner, at(9))
@@ -21,7 +21,21 @@ export const progress = (test: Test): void => {
         checkpoint: at(7, 3),
         checkpointAt: 5000,
         feedPosition: 0,
+        start: at(7, 3),
+        paused: false,
       })
+    }))
+
+  test("a network rests, or goes on, also under its next owner", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const paused = Effect.map(storage.pipeline("net"), (pipeline) => pipeline!.paused)
+      yield* storage.pause(owner, true)
+      assert.isTrue(yield* paused)
+      const next = yield* claim(storage)
+      assert.isTrue(yield* paused)
+      yield* storage.pause(next, false)
+      assert.isFalse(yield* paused)
     }))
 
   test("the checkpoint moves forward only and at most to minted", () =>

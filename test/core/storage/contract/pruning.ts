@@ -2,7 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Owner, Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, match } from "../builders.ts"
-import { all, deliveredRange, everything, started, type Test } from "./support.ts"
+import { all, claim, deliveredRange, everything, started, type Test } from "./support.ts"
 
 /** The part of the contract about pruning. */
 export const pruning = (test: Test): void => {
@@ -98,7 +98,7 @@ export const pruning = (test: Test): void => {
   test("does nothing before the start was resolved", () =>
     Effect.gen(function* () {
       const storage = yield* Storage
-      const owner = yield* storage.claim("net")
+      const owner = yield* claim(storage)
       assert.strictEqual(yield* prune(owner, 1), 0)
     }))
 }

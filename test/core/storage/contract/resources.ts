@@ -1,8 +1,8 @@
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
-import { NotOwner, Storage, StorageError } from "../../../../core/storage/storage.ts"
-import { at, batch, match, monitor, network, sink } from "../builders.ts"
-import { everything, all, started, type Test } from "./support.ts"
+import { Effect, Exit } from "effect"
+import { NotOwner, StaleResources, Storage, StorageError } from "../../../../core/storage/storage.ts"
+import { at, batch, lease, match, monitor, network, sink } from "../builders.ts"
+import { all, everything, started, type Test } from "./support.ts"
 
 /** The part of the contract about resources. */
 export const resources = (test: Test): void => {
@@ -22,6 +22,7 @@ export const resources = (test: Test): void => {
         networks: changes.putNetworks,
         monitors: changes.putMonitors,
         sinks: changes.putSinks,
+        version: yield* storage.resourcesVersion,
       })
       const replaced = { ...network("net", { chain_id: 2 }), revision: "net-2" }
       yield* storage.change({ putNetworks: [replaced], seeds: [{ ...changes.seeds[0], hash: "h2" }] })
@@ -32,13 +33,57 @@ export const resources = (test: Test): void => {
   test("a change that fails half way changes nothing", () =>
     Effect.gen(function* () {
       const storage = yield* Storage
-      yield* storage.change({ putSinks: [sink("log")] })
+      const version = yield* storage.change({ putSinks: [sink("log")] })
       const broken = { ...monitor("broken"), matchRevision: null as unknown as string }
       const error = yield* Effect.flip(
         storage.change({ deleteSinks: ["log"], putNetworks: [network("net")], putMonitors: [broken] }),
       )
       assert.instanceOf(error, StorageError)
-      assert.deepStrictEqual(yield* storage.resources, { networks: [], monitors: [], sinks: [sink("log")] })
+      assert.deepStrictEqual(yield* storage.resources, { networks: [], monitors: [], sinks: [sink("log")], version })
+    }))
+
+  test("every change answers a version above all before it, which is what is read", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const versions = [yield* storage.resourcesVersion]
+      for (const changes of [
+        { putSinks: [sink("log")] },
+        { putNetworks: [network("net")] },
+        { deleteSinks: ["log"] },
+      ]) {
+        versions.push(yield* storage.change(changes))
+        assert.strictEqual(yield* storage.resourcesVersion, versions.at(-1))
+        assert.strictEqual((yield* storage.resources).version, versions.at(-1))
+      }
+      assert.deepStrictEqual(
+        versions,
+        [...new Set(versions)].toSorted((a, b) => a - b),
+      )
+    }))
+
+  test("a change that rests on what is not the present version changes nothing", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const basedOn = yield* storage.change({ putSinks: [sink("log")] })
+      const version = yield* storage.change({ basedOn, putSinks: [sink("alerts")] })
+      for (const stale of [basedOn, version + 1]) {
+        const error = yield* Effect.flip(storage.change({ basedOn: stale, deleteSinks: ["log"] }))
+        assert.instanceOf(error, StaleResources)
+      }
+      assert.strictEqual(yield* storage.resourcesVersion, version)
+      assert.deepStrictEqual((yield* storage.resources).sinks, [sink("alerts"), sink("log")])
+    }))
+
+  test("of changes that rest on the same version one is stored", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const basedOn = yield* storage.resourcesVersion
+      const exits = yield* Effect.all(
+        ["a", "b", "c"].map((id) => Effect.exit(storage.change({ basedOn, putSinks: [sink(id)] }))),
+        { concurrency: "unbounded" },
+      )
+      assert.lengthOf(exits.filter(Exit.isSuccess), 1)
+      assert.lengthOf((yield* storage.resources).sinks, 1)
     }))
 
   test("a deleted resource keeps its seed record", () =>
@@ -59,6 +104,8 @@ export const resources = (test: Test): void => {
       const anchors = [{ primary: 1, hash: "one" }]
       yield* storage.mint(owner, batch([match(at(1)), match(at(2))], { anchors }))
       yield* storage.mint(other.owner, batch([match(at(1))]))
+      yield* storage.pause(owner, true)
+      yield* storage.invalidate(owner, { from: at(1), cause: "reorg" })
       yield* storage.change({
         deleteNetworks: ["net"],
         deleteMonitors: ["transfers"],
@@ -66,6 +113,7 @@ export const resources = (test: Test): void => {
       })
 
       assert.isNull(yield* storage.pipeline("net"))
+      assert.isNull(yield* storage.invalidation("net"))
       assert.deepStrictEqual(yield* storage.owedSinks("net"), [])
       assert.deepStrictEqual(yield* storage.anchors("net", 9, 9), [])
       assert.deepStrictEqual(yield* storage.feedPage({ network: "net", ...everything }), [])
@@ -76,8 +124,14 @@ export const resources = (test: Test): void => {
       const stale = yield* Effect.flip(storage.mint(owner, batch([match(at(3))])))
       assert.instanceOf(stale, NotOwner)
 
-      const next = yield* storage.claim("net")
-      assert.deepInclude(yield* storage.pipeline("net"), { minted: null, checkpoint: null, feedPosition: 2 })
+      const next = yield* storage.claim("net", lease("another"))
+      assert.deepInclude(yield* storage.pipeline("net"), {
+        minted: null,
+        checkpoint: null,
+        feedPosition: 2,
+        start: null,
+        paused: false,
+      })
       yield* storage.begin(next, at(0))
       const minted = yield* storage.mint(next, batch([match(at(1))]))
       assert.deepInclude(minted, { shown: 1, feedPosition: 3 })

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { layerSqlite } from "../../../../core/storage/sqlite/layer.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
-import { at, batch, match } from "../builders.ts"
+import { at, batch, lease, match } from "../builders.ts"
 
 // Mints batches of 20 matches for two sinks, several at a time, and prints the primary of each that was acknowledged.
 const write = Effect.gen(function* () {
   const storage = yield* Storage
-  const owner = yield* storage.claim("net")
+  const owner = yield* storage.claim("net", lease())
   yield* storage.begin(owner, at(0))
   let next = 1
   const one = Effect.gen(function* () {

@@ -3,11 +3,12 @@ import { Effect } from "effect"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { migrations } from "../../../../core/storage/migrations/index.ts"
 import { DatabaseTooNew, DatabaseUnusable } from "../../../../core/storage/open-error.ts"
 import { layerSqlite } from "../../../../core/storage/sqlite/layer.ts"
 import { open } from "../../../../core/storage/sqlite/open.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
-import { at, batch, match } from "../builders.ts"
+import { at, batch, lease, match } from "../builders.ts"
 import { databaseFiles } from "./files.ts"
 
 const file = databaseFiles()
@@ -20,7 +21,7 @@ describe("opening a database", () => {
       const path = file("deep/down/storage.db")
       const owner = yield* use(path, (storage) =>
         Effect.gen(function* () {
-          const owner = yield* storage.claim("net")
+          const owner = yield* storage.claim("net", lease())
           yield* storage.begin(owner, at(0))
           yield* storage.mint(owner, batch([match(at(1))]))
           return owner
@@ -30,17 +31,49 @@ describe("opening a database", () => {
       const next = yield* use(path, (storage) =>
         Effect.gen(function* () {
           assert.lengthOf(yield* storage.owed("net", "log", { afterSeq: 0, limit: 10 }), 1)
-          return yield* storage.claim("net")
+          return yield* storage.claim("net", lease())
         }),
       )
       assert.strictEqual(next.epoch, owner.epoch + 1)
     }),
   )
 
+  it.effect("brings a database of the first version up to date, and goes on with its rows", () =>
+    Effect.gen(function* () {
+      const path = file("first.db")
+      yield* use(path, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* storage.claim("net", lease())
+          yield* storage.begin(owner, at(3))
+          yield* storage.mint(owner, batch([match(at(4))], { checkpoint: at(4) }))
+        }),
+      )
+      const older = new DatabaseSync(path)
+      for (const column of ["start_primary", "start_secondary", "high_primary", "pruned_primary"]) {
+        older.exec(`ALTER TABLE pipelines DROP COLUMN ${column}`)
+      }
+      older.exec("DROP TABLE invalidations")
+      older.exec("DROP INDEX deliveries_dead_retracted")
+      older.exec("DELETE FROM counters WHERE name = 'resources'")
+      older.exec("DELETE FROM mikro_orm_migrations WHERE name <> '0001-initial'")
+      older.close()
+      yield* use(path, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* storage.claim("net", lease())
+          assert.deepInclude(yield* storage.pipeline("net"), { checkpoint: at(4), start: null })
+          assert.strictEqual(yield* storage.resourcesVersion, 0)
+          yield* storage.invalidate(owner, { from: at(2), cause: "reorg" })
+          assert.deepInclude(yield* storage.retract(owner, 10), { matches: 1, done: true })
+          assert.deepInclude(yield* storage.rewind(owner, 10), { to: at(2), moved: true })
+        }),
+      )
+    }),
+  )
+
   it.effect("leaves nothing but the file behind when it closes", () =>
     Effect.gen(function* () {
       const path = file("closed/storage.db")
-      yield* use(path, (storage) => storage.claim("net"))
+      yield* use(path, (storage) => storage.claim("net", lease()))
       assert.isFalse(existsSync(`${path}-wal`))
     }),
   )
@@ -48,7 +81,7 @@ describe("opening a database", () => {
   it.effect("refuses what comes after the layer closed", () =>
     Effect.gen(function* () {
       const storage = yield* use(file("late.db"), Effect.succeed)
-      const error = yield* Effect.flip(storage.claim("net"))
+      const error = yield* Effect.flip(storage.claim("net", lease()))
       assert.deepInclude(error, { reason: "the storage is closed", retryable: false })
     }),
   )
@@ -56,14 +89,14 @@ describe("opening a database", () => {
   it.effect("refuses the database of a newer version and names both", () =>
     Effect.gen(function* () {
       const path = file("newer.db")
-      yield* use(path, (storage) => storage.claim("net"))
+      yield* use(path, (storage) => storage.claim("net", lease()))
       const other = new DatabaseSync(path)
       other.exec("INSERT INTO mikro_orm_migrations (name) VALUES ('9999-from-the-future')")
       other.close()
-      const error = yield* Effect.flip(use(path, (storage) => storage.claim("net")))
+      const error = yield* Effect.flip(use(path, (storage) => storage.claim("net", lease())))
       assert.instanceOf(error, DatabaseTooNew)
       assert.include(error.message, "9999-from-the-future")
-      assert.include(error.message, "0001-initial")
+      assert.include(error.message, migrations.at(-1)!.name)
       assert.include(error.message, "Start the newer version")
     }),
   )
@@ -72,7 +105,7 @@ describe("opening a database", () => {
     Effect.gen(function* () {
       const path = file("garbage.db")
       writeFileSync(path, "this is not a database, only text that is long enough to be read as a header".repeat(50))
-      const error = yield* Effect.flip(use(path, (storage) => storage.claim("net")))
+      const error = yield* Effect.flip(use(path, (storage) => storage.claim("net", lease())))
       assert.instanceOf(error, DatabaseUnusable)
       assert.include(error.message, path)
       assert.include(error.message, "no SQLite database or is damaged")
@@ -85,7 +118,7 @@ describe("opening a database", () => {
       mkdirSync(folder)
       writeFileSync(file("a-file"), "")
       for (const path of [folder, `${file("a-file")}/storage.db`]) {
-        const error = yield* Effect.flip(use(path, (storage) => storage.claim("net")))
+        const error = yield* Effect.flip(use(path, (storage) => storage.claim("net", lease())))
         assert.instanceOf(error, DatabaseUnusable)
         assert.include(error.message, "Check that the path is a file")
       }
@@ -97,10 +130,10 @@ describe("opening a database", () => {
     Effect.gen(function* () {
       const path = file("together.db")
       yield* Effect.all(
-        Array.from({ length: 3 }, () => use(path, (storage) => storage.claim("net"))),
+        Array.from({ length: 3 }, () => use(path, (storage) => storage.claim("net", lease()))),
         { concurrency: "unbounded" },
       )
-      const owner = yield* use(path, (storage) => storage.claim("net"))
+      const owner = yield* use(path, (storage) => storage.claim("net", lease()))
       assert.strictEqual(owner.epoch, 4)
     }),
   )

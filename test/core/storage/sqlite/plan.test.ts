@@ -41,7 +41,16 @@ describe("hot statements", () => {
     )
   }
 
-  const sorted = ["owed", "nextOwedSink", "feedMatches", "feedMatchesOf", "feedRetracted", "feedRetractedOf", "sweep"]
+  const sorted = [
+    "owed",
+    "nextOwedSink",
+    "feedMatches",
+    "feedMatchesOf",
+    "feedRetracted",
+    "feedRetractedOf",
+    "sweep",
+    "heard",
+  ]
   for (const name of [...sorted, "deadLetters sink=true monitor=false", "deadLetters sink=false monitor=true"]) {
     it.effect(`${name} needs no sort`, () =>
       Effect.gen(function* () {
@@ -70,6 +79,10 @@ describe("hot statements", () => {
     ["delivered", "INTEGER PRIMARY KEY (rowid=?)"],
     ["sweep", "deliveries_journal (network=? AND (primary_pos,match_pk)>(?,?) AND primary_pos<?)"],
     ["deleteMatch", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
+    ["standing", "matches_identity (network=? AND (primary_pos,secondary_pos)>(?,?))"],
+    ["letGo", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
+    ["heard", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
+    ["reviveDead", "deliveries_dead_retracted (network=? AND (primary_pos,secondary_pos)>(?,?))"],
     ["deadLetters sink=false monitor=false", "deliveries_dead (network=? AND died>?)"],
     ["deadLetters sink=true monitor=true", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
   ]

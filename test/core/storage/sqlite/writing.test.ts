@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
+import { Effect, Fiber, Result, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url"
 import { createInterface } from "node:readline"
 import { layerSqlite } from "../../../../core/storage/sqlite/layer.ts"
 import { open } from "../../../../core/storage/sqlite/open.ts"
-import { NotOwner, Storage, StorageError } from "../../../../core/storage/storage.ts"
-import { at, batch, match, sink } from "../builders.ts"
+import { NotOwner, StaleResources, Storage, StorageError } from "../../../../core/storage/storage.ts"
+import { at, batch, lease, match, sink } from "../builders.ts"
 import { commitsInLog, databaseFiles } from "./files.ts"
 
 const file = databaseFiles()
@@ -17,7 +17,7 @@ const use = <A, E>(path: string, body: (storage: Storage["Service"]) => Effect.E
   Storage.use(body).pipe(Effect.provide(layerSqlite({ path }), { local: true }))
 
 const started = Effect.fnUntraced(function* (storage: Storage["Service"]) {
-  const owner = yield* storage.claim("net")
+  const owner = yield* storage.claim("net", lease())
   yield* storage.begin(owner, at(0))
   return owner
 })
@@ -126,11 +126,47 @@ describe("the group writer", () => {
       use(file("two.db"), (two) =>
         Effect.gen(function* () {
           const first = yield* started(one)
-          const second = yield* two.claim("net")
+          const second = yield* two.claim("net", lease())
           const error = yield* Effect.flip(one.mint(first, batch([match(at(1))])))
           assert.instanceOf(error, NotOwner)
           yield* two.mint(second, batch([match(at(1))]))
           assert.lengthOf(yield* one.owed("net", "log", { afterSeq: 0, limit: 10 }), 1)
+        }),
+      ),
+    ),
+  )
+
+  it.live("keeps a network for its holder against other connections, until it is given back", () =>
+    use(file("held-network.db"), (one) =>
+      use(file("held-network.db"), (two) =>
+        Effect.gen(function* () {
+          const first = yield* started(one)
+          const refused = yield* Effect.flip(two.claim("net", lease("two")))
+          assert.deepInclude(refused, { _tag: "Held", holder: "this" })
+          yield* one.release(first)
+          const second = yield* two.claim("net", lease("two"))
+          assert.strictEqual(second.epoch, first.epoch + 1)
+        }),
+      ),
+    ),
+  )
+
+  it.live("stores one of the changes that connections rest on the same version", () =>
+    use(file("versions.db"), (one) =>
+      use(file("versions.db"), (two) =>
+        Effect.gen(function* () {
+          const basedOn = yield* one.resourcesVersion
+          const changes = yield* Effect.all(
+            [one, two, one, two].map((storage, i) =>
+              Effect.result(storage.change({ basedOn, putSinks: [sink(`s${i}`)] })),
+            ),
+            { concurrency: "unbounded" },
+          )
+          assert.lengthOf(changes.filter(Result.isSuccess), 1)
+          for (const refused of changes.filter(Result.isFailure)) assert.instanceOf(refused.failure, StaleResources)
+          assert.strictEqual(yield* one.resourcesVersion, basedOn + 1)
+          assert.strictEqual(yield* two.resourcesVersion, basedOn + 1)
+          assert.lengthOf((yield* two.resources).sinks, 1)
         }),
       ),
     ),

@@ -1,0 +1,29 @@
+import type { Migration } from "@mikro-orm/migrations"
+
+/** What a migration writes differently for each database. */
+export interface Dialect {
+  /** The type of a key that numbers rows: SQLite makes only an `integer` the row's own number. */
+  readonly rowKey: string
+  /** The type of text: in the order of its bytes on every database, whatever the locale. */
+  readonly text: string
+  /** Whether rows are numbered by sequences, for which concurrent transactions need not wait. */
+  readonly sequences: boolean
+  /** Further columns of an index that SQLite adds by itself, because its entries end in the row's key. */
+  readonly entryKey: (column: string) => string
+  /** What a table of rows that are updated soon after they came is made with: room for their next version beside them. */
+  readonly updated: string
+}
+
+const sqlite: Dialect = { rowKey: "integer", text: "text", sequences: false, entryKey: () => "", updated: "" }
+
+const postgres: Dialect = {
+  rowKey: "bigint",
+  text: `text collate "C"`,
+  sequences: true,
+  entryKey: (column) => `, ${column}`,
+  updated: " with (fillfactor = 70)",
+}
+
+/** The dialect of the database that a migration runs on. */
+export const dialectOf = (driver: Migration["driver"]): Dialect =>
+  driver.getPlatform().getDefaultSchemaName() === "public" ? postgres : sqlite

@@ -1,0 +1,33 @@
+import { Result } from "effect"
+import { type Rewound, StorageError } from "../storage.ts"
+import type { NetworkRow } from "../network-row.ts"
+import type { Native } from "./native.ts"
+import { sql } from "./sql.ts"
+import { makeInvalidationRead } from "./taking-back.ts"
+
+const stillStanding = (network: string): StorageError =>
+  new StorageError({
+    operation: "rewind",
+    reason: `matches of network ${network} are still standing that its invalidation takes back`,
+    retryable: false,
+  })
+
+/** Prepares the last step of taking back. */
+export const makeRewind = (native: Native) => {
+  const invalidation = makeInvalidationRead(native)
+  const deleteAnchorsBehind = native.prepare(sql.deleteAnchorsBehind)
+  const lowerEffective = native.prepare(sql.lowerEffective)
+  const deleteInvalidation = native.prepare(sql.deleteInvalidation)
+
+  return (network: NetworkRow, journalDepth: number, now: number): Result.Result<Rewound, StorageError> => {
+    const recorded = invalidation(network.id)
+    if (recorded === null) return Result.succeed({ to: network.minted, moved: false, gap: null })
+    if (!recorded.retracted) return Result.fail(stillStanding(network.id))
+    const { from } = recorded
+    const { floor, ...rewound } = network.rewind(from, journalDepth, now)
+    deleteAnchorsBehind.run(network.id, from.primary)
+    lowerEffective.run(floor.primary, floor.secondary, network.id, floor.primary, floor.secondary)
+    deleteInvalidation.run(network.id)
+    return Result.succeed(rewound)
+  }
+}

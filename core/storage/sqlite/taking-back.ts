@@ -1,0 +1,119 @@
+import { type Cursor, compareCursors } from "../../model/cursor.ts"
+import type { Invalidation, Retracted } from "../storage.ts"
+import { bulkInsert } from "./bulk-insert.ts"
+import type { NetworkRow } from "../network-row.ts"
+import type { Group } from "./group.ts"
+import { type Native, rows } from "./native.ts"
+import { deliveryColumns, sql } from "./sql.ts"
+
+type InvalidationTuple = readonly [primary: number, secondary: number, cause: string, retracted: number]
+type StandingTuple = readonly [pk: number, primary: number, secondary: number, position: number | null]
+type HeardTuple = readonly [sink: string]
+
+/** Where the next step goes on: what lies between `from` and it has ended, and need not be looked at again. */
+interface Reached {
+  readonly epoch: number
+  readonly from: Cursor
+  readonly next: Cursor
+}
+
+/** What a step did, and how far it came. */
+interface Step {
+  readonly retracted: Retracted
+  readonly reached: Reached | null
+}
+
+const nothing = (network: NetworkRow): Step => ({
+  retracted: { matches: 0, done: true, feedPosition: network.feedPosition, shown: 0 },
+  reached: null,
+})
+
+/** The cursor right behind another. */
+const behind = ({ primary, secondary }: Cursor): Cursor => ({ primary, secondary: secondary + 1 })
+
+/** Prepares the read of what a network takes back. */
+export const makeInvalidationRead = (native: Native): ((network: string) => Invalidation | null) => {
+  const read = rows<InvalidationTuple>(native, sql.invalidation)
+  return (network) => {
+    const tuple = read.get(network)
+    if (tuple === undefined) return null
+    const [primary, secondary, cause, retracted] = tuple
+    return { from: { primary, secondary }, cause, retracted: retracted === 1 }
+  }
+}
+
+/** Prepares the steps that end matches. */
+export const makeRetract = (native: Native) => {
+  const invalidation = makeInvalidationRead(native)
+  const put = native.prepare(sql.putInvalidation)
+  const standing = rows<StandingTuple>(native, sql.standing)
+  const endMatch = native.prepare(sql.endMatch)
+  const letGo = native.prepare(sql.letGo)
+  const heard = rows<HeardTuple>(native, sql.heard)
+  const reviveDead = native.prepare(sql.reviveDead)
+  const retracted = native.prepare(sql.retracted)
+  const deliveryRows = bulkInsert(native, "deliveries", deliveryColumns)
+  const reached = new Map<string, Reached>()
+
+  const firstToLook = (network: NetworkRow, from: Cursor): Cursor => {
+    const known = reached.get(network.id)
+    return known !== undefined && known.epoch === network.epoch && compareCursors(known.from, from) === 0
+      ? known.next
+      : behind(from)
+  }
+
+  const findStanding = (network: NetworkRow, { primary, secondary }: Cursor, limit: number) =>
+    standing.all(network.id, primary, secondary, limit)
+
+  /** Ends matches: lets go of what they owe, and owes their retractions to whoever may have heard of them. */
+  const end = (group: Group, network: NetworkRow, matches: ReadonlyArray<StandingTuple>, now: number): number => {
+    const shown = matches.filter(([, , , position]) => position !== null).length
+    let position = shown === 0 ? 0 : network.takePositions(shown)
+    const insert = deliveryRows()
+    for (const [pk, primary, secondary, shownAt] of matches) {
+      endMatch.run(shownAt === null ? null : position++, pk)
+      letGo.run(now, network.id, primary, pk)
+      for (const [sink] of heard.all(network.id, primary, pk)) {
+        const seq = group.take("delivery", 1)
+        insert.add(seq, network.id, sink, pk, "retracted", primary, secondary, "pending", 0, 0, now, null, null, null)
+      }
+    }
+    insert.flush()
+    return shown
+  }
+
+  return {
+    invalidate: (network: NetworkRow, { from, cause }: { readonly from: Cursor; readonly cause: string }): void => {
+      put.run(network.id, from.primary, from.secondary, cause)
+    },
+
+    retract: (group: Group, network: NetworkRow, limit: number, now: number): Step => {
+      const recorded = invalidation(network.id)
+      if (recorded === null || recorded.retracted) return nothing(network)
+      const { from } = recorded
+      const first = behind(from)
+      const start = firstToLook(network, from)
+      const matches = findStanding(network, start, limit)
+      const shown = end(group, network, matches, now)
+      const left = limit - matches.length
+      const revived = left === 0 ? 0 : reviveDead.run(network.id, first.primary, first.secondary, left).changes
+      const step = { matches: matches.length, feedPosition: network.feedPosition, shown }
+      if (revived === left) {
+        const last = matches.at(-1)
+        const next = last === undefined ? start : { primary: last[1], secondary: last[2] }
+        return { retracted: { ...step, done: false }, reached: { epoch: network.epoch, from, next } }
+      }
+      // A late find may have been minted before the point that was reached.
+      const done = findStanding(network, first, 1).length === 0
+      if (done) retracted.run(network.id)
+      return { retracted: { ...step, done }, reached: null }
+    },
+
+    /** Keeps how far a step came; only once it is committed. */
+    remember: (network: string, step: Step): Retracted => {
+      if (step.reached === null) reached.delete(network)
+      else reached.set(network, step.reached)
+      return step.retracted
+    },
+  }
+}
