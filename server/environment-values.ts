@@ -3,7 +3,10 @@ import { Redacted, Result } from "effect"
 import ipaddr from "ipaddr.js"
 
 /** Where the rows are kept. */
-export type Database = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly path: string }
+export type Database =
+  | { readonly kind: "memory" }
+  | { readonly kind: "sqlite"; readonly path: string }
+  | { readonly kind: "postgres"; readonly url: Redacted.Redacted }
 
 type Parsed<A> = Result.Result<A, string>
 
@@ -11,12 +14,18 @@ export const parseDatabase = (text: string): Parsed<Database> => {
   if (text === "memory:") return Result.succeed({ kind: "memory" })
   const path = /^sqlite:(?!\/\/)(.+)$/.exec(text)?.[1]
   if (path !== undefined) return Result.succeed({ kind: "sqlite", path })
+  if (/^postgres(ql)?:/.test(text)) return parsePostgres(text)
   return Result.fail(
-    /^postgres(ql)?:/.test(text)
-      ? "PostgreSQL is not supported in this version; use sqlite:PATH or memory:"
-      : "expected sqlite:PATH (such as sqlite:data/blockwatcher.db) or memory:",
+    "expected sqlite:PATH (such as sqlite:data/blockwatcher.db), postgres://USER:PASSWORD@HOST:PORT/DATABASE or memory:",
   )
 }
+
+const parsePostgres = (text: string): Parsed<Database> =>
+  /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) && new URL(text).pathname.length > 1
+    ? Result.succeed({ kind: "postgres", url: Redacted.make(text) })
+    : Result.fail(
+        "expected postgres://USER:PASSWORD@HOST:PORT/DATABASE; characters such as @ : / # ? in the password are written as %40 %3A %2F %23 %3F",
+      )
 
 export const parseHost = (text: string): Parsed<string> =>
   isIP(text) !== 0 || /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(text)
@@ -55,5 +64,12 @@ export const parseCidrs = (text: string): Parsed<ReadonlyArray<string>> => {
 export const displayed = (name: string, text: string): string => {
   if (name === "API_TOKEN") return text === "" ? "empty" : "a value that is not shown"
   if (name !== "DATABASE_URL") return JSON.stringify(text)
-  return JSON.stringify(text.replace(/(\/\/[^:@/]*):.*@/, "$1:***@").replace(/\?.*$/s, "?***"))
+  return JSON.stringify(withoutSecrets(text))
 }
+
+/** Whatever stands where a password may stand is hidden: one that was not encoded may hold any character. */
+const withoutSecrets = (text: string): string =>
+  text
+    .replace(/^([^:]*:(?:\/\/)?[^:@/]*):.*@/s, "$1:***@")
+    .replace(/^([^:]*:(?:\/\/)?[^:@/]*:)(?!\*\*\*@|\d+(?:\/|$)).*/s, "$1***")
+    .replace(/\?.*$/s, "?***")

@@ -1,5 +1,14 @@
+import { Redacted } from "effect"
+import { shownAddress } from "../../core/storage/postgres/address.ts"
+import type { Database } from "../environment-values.ts"
 import type { Environment } from "../environment.ts"
 import { isLoopback } from "../http/guard.ts"
+
+/** Where the rows are, without what lets one in. */
+const rowsIn = (database: Database): string => {
+  if (database.kind === "memory") return "in memory, gone when it ends"
+  return database.kind === "sqlite" ? database.path : shownAddress(Redacted.value(database.url))
+}
 
 /** What a person sees once the server is up. */
 export const banner = (input: {
@@ -15,7 +24,7 @@ export const banner = (input: {
     "  Its tabs hold operations to try: what runs, matches and retractions as they come, a monitor to add.",
     `  The same by a script: curl ${url} -H 'content-type: application/json' -d '{"query":"{ networks { id state } }"}'`,
     "",
-    `  rows     ${environment.database.kind === "memory" ? "in memory, gone when it ends" : environment.database.path}`,
+    `  rows     ${rowsIn(environment.database)}`,
     `  seeds    ${environment.seedsDir ?? "none (BLOCKWATCHER_SEEDS_DIR)"}`,
     ...(devnet === undefined ? [] : [`  devnet   ${devnet.url}, its token at ${devnet.token}`]),
     ...(environment.apiToken === null ? [] : ["  access   by BLOCKWATCHER_API_TOKEN"]),

@@ -1,3 +1,4 @@
+import { inspect } from "node:util"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer, Logger, Redacted } from "effect"
 import { assert, describe, it } from "vitest"
@@ -91,7 +92,7 @@ describe("the environment", () => {
       BLOCKWATCHER_DRAIN_TIMEOUT_MS: "-1",
     })
     assert.deepEqual(problems, [
-      'BLOCKWATCHER_DATABASE_URL is "mysql://root:***@db.example/x?***": expected sqlite:PATH (such as sqlite:data/blockwatcher.db) or memory:',
+      'BLOCKWATCHER_DATABASE_URL is "mysql://root:***@db.example/x?***": expected sqlite:PATH (such as sqlite:data/blockwatcher.db), postgres://USER:PASSWORD@HOST:PORT/DATABASE or memory:',
       'BLOCKWATCHER_HOST is "not a host": expected an address or host name of this machine, such as 127.0.0.1 or 0.0.0.0',
       'BLOCKWATCHER_PORT is "65536": expected an integer from 0 to 65535',
       'BLOCKWATCHER_PLUGINS_DIR is "/nowhere": expected a directory that exists',
@@ -105,10 +106,26 @@ describe("the environment", () => {
     ])
   })
 
-  it("says that PostgreSQL is not there yet, and shows no password whatever it holds", async () => {
-    for (const url of ["postgres://user:hunt@er2@h/d", "postgresql://user:hunt@er2@h/d"]) {
+  it("takes the address of a PostgreSQL database, and keeps it to itself", async () => {
+    for (const url of ["postgres://user:hunt%40er2@h:5432/d?sslmode=require", "postgresql:///d?host=/run/postgresql"]) {
+      const { environment } = await read({ BLOCKWATCHER_DATABASE_URL: url })
+      const { database } = environment!
+      assert.strictEqual(database.kind === "postgres" && Redacted.value(database.url), url)
+      assert.notInclude(inspect(environment), "hunt")
+      assert.notInclude(JSON.stringify(environment), "hunt")
+    }
+  })
+
+  it("says how an address is written that is none, and shows no password whatever it holds", async () => {
+    for (const url of [
+      "postgres://user:hunt@er2#@h/d",
+      "postgresql://user:hunt/er2@h/d",
+      "postgres://user:hunter2@h",
+      "postgres://user:hunter2",
+      "postgres:user:hunter2@h/d",
+    ]) {
       const { problems } = await read({ BLOCKWATCHER_DATABASE_URL: url })
-      assert.match(problems[0]!, /PostgreSQL is not supported in this version/)
+      assert.match(problems[0] ?? "", /expected postgres:\/\/USER:PASSWORD@HOST:PORT\/DATABASE/, url)
       assert.notMatch(problems[0]!, /hunt|er2/)
     }
   })

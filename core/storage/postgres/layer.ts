@@ -1,0 +1,91 @@
+import { Clock, Effect, Layer, Redacted, type Scope } from "effect"
+import { Storage } from "../storage.ts"
+import { connection as makeConnection } from "./connection.ts"
+import { countDeadLetters, readDeadLetters } from "./dead-letters.ts"
+import { readFeedPage, readFeedStates } from "./feed.ts"
+import { makeGrowth } from "./growth.ts"
+import { claim } from "./leases.ts"
+import { mint, mintLate } from "./mint.ts"
+import { makeNumbers } from "./numbers.ts"
+import { open, type OpenError } from "./open.ts"
+import { makePrune } from "./prune.ts"
+import { makeResources } from "./resources.ts"
+import { readAnchors, readDebts, readOpenSlots, readOwed, readOwedSinks, readPipeline } from "./rows.ts"
+import { settle } from "./settle.ts"
+import { invalidate, makeRetract, readInvalidation, rewind } from "./taking-back.ts"
+import { makeWriter } from "./writer.ts"
+
+const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clock.currentTimeMillis, f)
+
+/** Its rows would be owed by no one: whoever repeats it finds them there and leaves them out. */
+const once = { repeatable: false }
+
+const make = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+): Effect.fn.Return<Storage["Service"], OpenError, Scope.Scope> {
+  const opened = yield* open(url)
+  const connection = makeConnection(opened)
+  const growth = yield* makeGrowth(opened)
+  const { write, writeAs } = yield* makeWriter(connection, makeNumbers(), growth.tell)
+  const { read } = connection
+  const resources = makeResources(connection)
+  const prune = makePrune()
+  const { retract, remember } = makeRetract()
+
+  return Storage.of({
+    resources: resources.read,
+    resourcesVersion: resources.version,
+    seeds: resources.seeds,
+    change: (changes) => at((now) => resources.change(changes, now)),
+
+    claim: (network, lease) => write("claim", network, (group) => claim(group, lease)),
+    renew: (owner, ms) => writeAs("renew", owner, ({ network, clock }) => Effect.sync(() => network.renew(ms, clock))),
+    release: (owner) => writeAs("release", owner, ({ network }) => Effect.sync(() => network.release())),
+    begin: (owner, start) =>
+      at((now) => writeAs("begin", owner, ({ network }) => Effect.sync(() => network.begin(start, now)))),
+    mint: (owner, input) => at((now) => writeAs("mint", owner, (group) => mint(group, input, now), once)),
+    mintLate: (owner, input) => at((now) => writeAs("mintLate", owner, (group) => mintLate(group, input, now), once)),
+    settle: (owner, input) => at((now) => writeAs("settle", owner, (group) => settle(group, input, now))),
+    checkpoint: (owner, cursor) =>
+      at((now) =>
+        writeAs("checkpoint", owner, ({ network }) => Effect.sync(() => network.advanceCheckpoint(cursor, now))),
+      ),
+    pause: (owner, paused) => writeAs("pause", owner, ({ network }) => Effect.sync(() => network.pause(paused))),
+    prune: (owner, input) => at((now) => writeAs("prune", owner, (group) => prune(group, input, now))),
+
+    invalidate: (owner, what) => writeAs("invalidate", owner, (group) => invalidate(group, what)),
+    invalidation: (network) => read("invalidation", (session) => readInvalidation(session, network)),
+    retract: (owner, limit) =>
+      at((now) => writeAs("retract", owner, (group) => retract(group, limit, now))).pipe(
+        Effect.map((step) => remember(owner.network, step)),
+      ),
+    rewind: (owner, journalDepth) =>
+      at((now) => writeAs("rewind", owner, (group) => rewind(group, journalDepth, now))).pipe(
+        Effect.flatMap((result) => result),
+      ),
+
+    pipeline: (network) => read("pipeline", (session) => readPipeline(session, network)),
+    owed: (network, sink, page) => read("owed", (session) => readOwed(session, network, sink, page)),
+    openSlots: (network) => read("openSlots", (session) => readOpenSlots(session, network)),
+    owedSinks: (network) => read("owedSinks", (session) => readOwedSinks(session, network)),
+    debts: (by) => read("debts", (session) => readDebts(session, by)),
+    anchors: (network, atOrBefore, limit) =>
+      read("anchors", (session) => readAnchors(session, network, atOrBefore, limit)),
+
+    feedPage: (page) => read("feedPage", (session) => readFeedPage(session, page)),
+    feedGrowth: growth.told,
+    feedStates: (network) => read("feedStates", (session) => readFeedStates(session, network)),
+
+    deadLetters: (filter, page) => read("deadLetters", (session) => readDeadLetters(session, filter, page)),
+    deadLetterCount: (filter) => read("deadLetterCount", (session) => countDeadLetters(session, filter)),
+  })
+})
+
+/**
+ * Storage in a PostgreSQL database, which several processes may share. Brings an older database up to date; one that is
+ * empty gets its tables.
+ *
+ * @param options.url `postgres://user:password@host:port/database`, with the parameters of libpq such as `sslmode`
+ */
+export const layerPostgres = (options: { readonly url: string | Redacted.Redacted }): Layer.Layer<Storage, OpenError> =>
+  Layer.effect(Storage, make(typeof options.url === "string" ? Redacted.make(options.url) : options.url))

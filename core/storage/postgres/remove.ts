@@ -1,0 +1,134 @@
+import type { EntityManager } from "@mikro-orm/postgresql"
+
+type Bound = string | number
+
+const CHUNK = 10_000
+
+const run = (em: EntityManager, statement: string, values: ReadonlyArray<Bound>) =>
+  em.getConnection().execute(statement, [...values], "run", em.getTransactionContext())
+
+const all = (em: EntityManager, statement: string, values: ReadonlyArray<Bound>): Promise<Array<Record<string, any>>> =>
+  em.getConnection().execute(statement, [...values], "all", em.getTransactionContext())
+
+/**
+ * Locks the rows of pipelines, so that their writers wait: those named, or all. In the order of their names, as everyone
+ * does who locks several.
+ */
+export const lockPipelines = async (
+  em: EntityManager,
+  networks: ReadonlySet<string> | "all",
+): Promise<ReadonlyArray<string>> => {
+  const rows =
+    networks === "all"
+      ? await all(em, `SELECT network FROM pipelines ORDER BY network FOR UPDATE`, [])
+      : await all(
+          em,
+          `SELECT network FROM pipelines WHERE network IN (${[...networks].map(() => "?").join(", ") || "NULL"})
+            ORDER BY network FOR UPDATE`,
+          [...networks],
+        )
+  return rows.map(({ network }) => network)
+}
+
+/** Deletes a network's rows from the lowest primary on, in statements that are never long. */
+const deleteRows = async (em: EntityManager, table: "deliveries" | "matches", network: string): Promise<void> => {
+  let after = Number.MIN_SAFE_INTEGER
+  while (true) {
+    const [edge] = await all(
+      em,
+      `SELECT primary_pos FROM ${table} WHERE network = ? AND primary_pos > ?
+        ORDER BY primary_pos OFFSET ${CHUNK} LIMIT 1`,
+      [network, after],
+    )
+    const upTo = edge === undefined ? Number.MAX_SAFE_INTEGER : Number(edge["primary_pos"])
+    const chunk = [network, after, upTo]
+    await run(em, `DELETE FROM ${table} WHERE network = ? AND primary_pos > ? AND primary_pos <= ?`, chunk)
+    if (edge === undefined) return
+    after = upTo
+  }
+}
+
+/**
+ * Removes every row keyed by a network, in the present transaction. Its pipeline row stays, for positions that never
+ * restart; the next epoch keeps out an owner that still writes.
+ */
+export const removeNetwork = async (em: EntityManager, network: string): Promise<void> => {
+  await deleteRows(em, "deliveries", network)
+  await deleteRows(em, "matches", network)
+  await run(em, `DELETE FROM anchors WHERE network = ?`, [network])
+  await run(em, `DELETE FROM invalidations WHERE network = ?`, [network])
+  await run(em, `DELETE FROM feed_trims WHERE network = ?`, [network])
+  await run(
+    em,
+    `UPDATE pipelines SET epoch = epoch + 1, deleted = 1, minted_primary = NULL, minted_secondary = NULL,
+      checkpoint_primary = NULL, checkpoint_secondary = NULL, checkpoint_at = 0, start_primary = NULL,
+      start_secondary = NULL, high_primary = NULL, pruned_primary = NULL, paused = 0, invalidations = 0, lease_until = 0, lease_owner = NULL
+      WHERE network = ?`,
+    [network],
+  )
+}
+
+type Owing = { readonly sink: string } | { readonly monitor: string }
+
+/** Lets go of rows in the order of a column that they all have, some at a time. */
+const letGo = async (
+  em: EntityManager,
+  order: "seq" | "died",
+  where: string,
+  values: ReadonlyArray<Bound>,
+  now: number,
+): Promise<void> => {
+  let after = 0
+  while (true) {
+    const [chosen] = await all(
+      em,
+      `WITH chosen AS MATERIALIZED (
+          SELECT d.seq, d.${order} AS place FROM deliveries d JOIN matches m ON m.pk = d.match_pk
+          WHERE ${where} AND d.${order} > ? ORDER BY d.${order} LIMIT ${CHUNK}),
+        released AS (
+          UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
+            settled_at = ?, died = NULL
+          WHERE seq = ANY(ARRAY(SELECT seq FROM chosen)))
+      SELECT count(*) AS rows, max(place) AS last FROM chosen`,
+      [...values, after, now],
+    )
+    if (Number(chosen!["rows"]) < CHUNK) return
+    after = Number(chosen!["last"])
+  }
+}
+
+const owedSinks = async (em: EntityManager, network: string): Promise<ReadonlyArray<string>> => {
+  const sinks: Array<string> = []
+  while (true) {
+    const [next] = await all(
+      em,
+      `SELECT sink FROM deliveries WHERE network = ? AND sink > ? AND settled_at IS NULL ORDER BY sink LIMIT 1`,
+      [network, sinks.at(-1) ?? ""],
+    )
+    if (next === undefined) return sinks
+    sinks.push(next["sink"])
+  }
+}
+
+/**
+ * Lets go of what a deleted sink or monitor owes or keeps as dead letters: rows that were never attempted are cancelled,
+ * the others discarded, so that an invalidation still finds what a receiver may have heard of.
+ *
+ * @param networks all of them, locked
+ */
+export const releaseRows = async (
+  em: EntityManager,
+  networks: ReadonlyArray<string>,
+  by: Owing,
+  now: number,
+): Promise<void> => {
+  const [monitor, dead, own] =
+    "sink" in by ? ["", " AND d.sink = ?", [by.sink]] : [" AND m.monitor = ?", " AND m.monitor = ?", [by.monitor]]
+  for (const network of networks) {
+    for (const sink of "sink" in by ? [by.sink] : await owedSinks(em, network)) {
+      const values = [network, sink, ...("sink" in by ? [] : own)]
+      await letGo(em, "seq", `d.network = ? AND d.sink = ? AND d.settled_at IS NULL${monitor}`, values, now)
+    }
+    await letGo(em, "died", `d.network = ?${dead}`, [network, ...own], now)
+  }
+}

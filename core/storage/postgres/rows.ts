@@ -1,0 +1,105 @@
+import { Effect } from "effect"
+import type { Anchor } from "../../plugin/source.ts"
+import { NetworkRow, type PipelineTuple } from "../network-row.ts"
+import type { DeliveryRow, Pipeline } from "../storage.ts"
+import type { Session } from "./connection.ts"
+import type { QueryFailed } from "./error.ts"
+import { debtsSql, sql } from "./sql.ts"
+
+type Reading<A> = Effect.Effect<A, QueryFailed>
+
+type DeliveryTuple = readonly [
+  seq: number,
+  monitor: string,
+  matchId: string,
+  life: number,
+  kind: DeliveryRow["kind"],
+  primary: number,
+  secondary: number,
+  state: DeliveryRow["state"],
+  attempts: number,
+  slot: number,
+  time: number | null,
+  payload: string,
+]
+
+export const readPipeline = (session: Session, network: string): Reading<Pipeline | null> =>
+  Effect.map(session.all<PipelineTuple>(sql.network, [network]), ([tuple]) => {
+    const row = tuple === undefined ? undefined : new NetworkRow(network, tuple)
+    if (row === undefined || row.deleted) return null
+    const { minted, checkpoint, checkpointAt, feedPosition, start, paused } = row
+    return { network, minted, checkpoint, checkpointAt, feedPosition, start, paused }
+  })
+
+export const readOwed = (
+  session: Session,
+  network: string,
+  sink: string,
+  page: { readonly kind?: DeliveryRow["kind"]; readonly afterSeq: number; readonly limit: number },
+): Reading<ReadonlyArray<DeliveryRow>> =>
+  Effect.map(
+    page.kind === undefined
+      ? session.all<DeliveryTuple>(sql.owed, [network, sink, page.afterSeq, page.limit])
+      : session.all<DeliveryTuple>(sql.owedOfKind, [network, sink, page.afterSeq, page.limit, page.kind]),
+    (found) =>
+      found.map(([seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, time, payload]) => ({
+        seq,
+        network,
+        sink,
+        monitor,
+        matchId,
+        life,
+        kind,
+        cursor: { primary, secondary },
+        state,
+        attempts,
+        slot: slot === 1,
+        payload,
+        ...(time === null ? {} : { time }),
+      })),
+  )
+
+export const readOpenSlots = (session: Session, network: string) =>
+  Effect.map(
+    session.all<readonly [primary: number, secondary: number, rows: number]>(sql.openSlots, [network]),
+    (found) => found.map(([primary, secondary, rows]) => ({ cursor: { primary, secondary }, rows })),
+  )
+
+export const readOwedSinks = Effect.fnUntraced(function* (
+  session: Session,
+  network: string,
+): Effect.fn.Return<ReadonlyArray<string>, QueryFailed> {
+  const sinks: Array<string> = []
+  // One lookup a sink: the index is in the order of sinks.
+  while (true) {
+    const [next] = yield* session.all<readonly [string]>(sql.nextOwedSink, [network, sinks.at(-1) ?? ""])
+    if (next === undefined) return sinks
+    sinks.push(next[0])
+  }
+})
+
+export const readDebts = Effect.fnUntraced(function* (
+  session: Session,
+  by: { readonly network?: string; readonly monitor?: string; readonly sink?: string },
+): Effect.fn.Return<{ readonly owed: number; readonly dead: number }, QueryFailed> {
+  const named = {
+    network: by.network !== undefined,
+    sink: by.sink !== undefined,
+    monitor: by.monitor !== undefined,
+  }
+  const values = [by.network, by.sink, by.monitor].filter((value) => value !== undefined)
+  const count = (what: "owed" | "dead") =>
+    Effect.map(session.all<readonly [number]>(debtsSql(what, named), values), ([row]) => row![0])
+  return { owed: yield* count("owed"), dead: yield* count("dead") }
+})
+
+export const readAnchors = (
+  session: Session,
+  network: string,
+  atOrBefore: number,
+  limit: number,
+): Reading<ReadonlyArray<Anchor>> =>
+  Effect.map(
+    session.all<readonly [primary: number, hash: string]>(sql.anchors, [network, atOrBefore, limit]),
+    (found) => found.map(([primary, hash]) => ({ primary, hash })),
+  )

@@ -1,0 +1,197 @@
+/**
+ * Every statement of the hot path, planned once for a connection and without statistics (see session.ts). What looks up
+ * rows by the items of an array does so in a LATERAL part, or by the key alone: the planner then has no way to go through
+ * the rows of a network instead. `coalesce` keeps it from an index that it must not take. A test asks the planner.
+ */
+
+const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
+const matchOf = `JOIN matches m ON m.pk = d.match_pk`
+
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.event_time, m.payload`
+const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
+const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
+const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.created_at, m.payload, m.ended`
+
+/** Columns of a pipeline, in the order of its tuple. */
+export const pipelineColumns = `epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
+  checkpoint_primary, checkpoint_secondary, checkpoint_at, feed_position,
+  start_primary, start_secondary, high_primary, pruned_primary, paused, invalidations`
+
+const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, reason`
+
+/** The rows of deliveries from arrays, behind `first` parameters of which $1 is the network and $2 the time. */
+const deliveriesFrom = (first: number): string => {
+  const array = (offset: number, type: string) => `$${first + offset}::${type}[]`
+  const arrays = [
+    array(1, "bigint"),
+    array(2, "text"),
+    array(3, "bigint"),
+    array(4, "bigint"),
+    array(5, "bigint"),
+    array(6, "text"),
+    array(7, "bigint"),
+    array(8, "text"),
+  ]
+  return `INSERT INTO deliveries (${deliveryColumns})
+    SELECT u.seq, $1, u.sink, u.pk, $3, u.p, u.s, u.state, 0, CASE u.state WHEN 'dead' THEN 0 ELSE $4::integer END, $2,
+      CASE u.state WHEN 'dead' THEN $2::bigint END, u.died, u.reason
+    FROM unnest(${arrays.join(", ")}) u(seq, sink, pk, p, s, state, died, reason)`
+}
+
+export interface DeadFilter {
+  readonly sink: boolean
+  readonly monitor: boolean
+}
+
+/** Parameters: network, sink if filtered, died, monitor if filtered; answers the number of the last one too. */
+const deadWhere = ({ sink, monitor }: DeadFilter) => {
+  let last = 1
+  const next = () => `$${++last}`
+  const where = [
+    "d.network = $1",
+    ...(sink ? [`d.sink = ${next()}`] : []),
+    `d.died > ${next()}`,
+    ...(monitor ? [`m.monitor = ${next()}`] : []),
+  ]
+  return { where: where.join(" AND "), last }
+}
+
+export const sql = {
+  network: `SELECT ${pipelineColumns} FROM pipelines WHERE network = $1`,
+  insertNetwork: `INSERT INTO pipelines (network, epoch) VALUES ($1, 0) ON CONFLICT DO NOTHING`,
+  nextBlock: `SELECT nextval($1::text::regclass)`,
+  counter: `SELECT value FROM counters WHERE name = $1`,
+
+  anyInRange: `SELECT 1 FROM matches WHERE network = $1 AND primary_pos >= $2 AND primary_pos <= $3
+    AND (primary_pos, secondary_pos) >= ($2, $4) LIMIT 1`,
+  newestLives: `SELECT u.place, n.life, n.ended
+    FROM unnest($2::bigint[], $3::bigint[], $4::text[]) WITH ORDINALITY u(p, s, id, place)
+    CROSS JOIN LATERAL (SELECT m.life, m.ended FROM matches m
+      WHERE m.network = $1 AND m.primary_pos = u.p AND m.secondary_pos = u.s AND m.id = u.id
+      ORDER BY m.life DESC LIMIT 1) n`,
+  mint: `WITH minted AS (
+      INSERT INTO matches (network, pk, id, life, monitor, revision, primary_pos, secondary_pos, event_time, position,
+        late, ended, payload)
+      SELECT $1, u.pk, u.id, u.life, u.monitor, u.revision, u.p, u.s, u.time, u.position, $5, 0, u.payload
+      FROM unnest($6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[],
+        $13::bigint[], $14::bigint[], $15::text[]) u(pk, id, life, monitor, revision, p, s, time, position, payload))
+    ${deliveriesFrom(15)}`,
+  addDeliveries: deliveriesFrom(4),
+  putAnchors: `INSERT INTO anchors (network, primary_pos, hash)
+    SELECT $1, u.p, u.hash FROM unnest($2::bigint[], $3::text[]) u(p, hash)
+    ON CONFLICT (network, primary_pos) DO UPDATE SET hash = excluded.hash`,
+  addAnchors: `INSERT INTO anchors (network, primary_pos, hash)
+    SELECT $1, u.p, u.hash FROM unnest($2::bigint[], $3::text[]) u(p, hash) ON CONFLICT DO NOTHING`,
+  anchorsAt: `SELECT primary_pos, hash FROM anchors WHERE network = $1 AND primary_pos = ANY($2::bigint[])`,
+  effective: `UPDATE monitors SET effective_primary = u.p, effective_secondary = u.s
+    FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) u(id, match_revision, p, s)
+    WHERE monitors.id = u.id AND monitors.network = $1 AND monitors.match_revision = u.match_revision`,
+
+  // Whatever ends a match lets go of its rows in the same transaction: what is open is owed.
+  settle: `UPDATE deliveries d SET state = u.state,
+      attempts = CASE u.state WHEN 'offered' THEN d.attempts ELSE u.attempts END,
+      reason = CASE u.state WHEN 'offered' THEN d.reason ELSE u.reason END,
+      settled_at = CASE u.state WHEN 'offered' THEN NULL ELSE $2::bigint END,
+      died = u.died
+    FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::bigint[]) u(seq, state, attempts, reason, died)
+    WHERE d.seq = u.seq AND coalesce(d.network) = $1 AND coalesce(d.settled_at, -1) = -1
+      AND (u.state <> 'offered' OR d.state = 'pending')`,
+
+  invalidation: `SELECT from_primary, from_secondary, cause, retracted FROM invalidations WHERE network = $1`,
+  putInvalidation: `INSERT INTO invalidations AS i (network, from_primary, from_secondary, cause, retracted)
+    VALUES ($1, $2, $3, $4, 0) ON CONFLICT (network) DO UPDATE SET from_primary = excluded.from_primary,
+    from_secondary = excluded.from_secondary, cause = excluded.cause, retracted = 0
+    WHERE (excluded.from_primary, excluded.from_secondary) < (i.from_primary, i.from_secondary)`,
+  standing: `SELECT pk, primary_pos, secondary_pos, position FROM matches
+    WHERE network = $1 AND (primary_pos, secondary_pos) >= ($2, $3) AND ended = 0
+    ORDER BY primary_pos, secondary_pos, pk LIMIT $4`,
+  endMatches: `UPDATE matches m SET ended = 1, ended_position = u.position
+    FROM unnest($1::bigint[], $2::bigint[]) u(pk, position) WHERE m.pk = u.pk`,
+  deliveriesOf: `SELECT u.place, n.seq, n.sink, n.state
+    FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY u(p, pk, place)
+    CROSS JOIN LATERAL (SELECT d.seq, d.sink, d.state FROM deliveries d
+      WHERE d.network = $1 AND d.primary_pos = u.p AND d.match_pk = u.pk AND d.kind = 'match' OFFSET 0) n
+    ORDER BY u.place, n.seq`,
+  letGo: `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
+    settled_at = $1, died = NULL WHERE seq = ANY($2::bigint[])`,
+  reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL
+    WHERE seq = ANY(ARRAY(SELECT d.seq FROM deliveries d WHERE d.network = $1 AND d.kind = 'retracted'
+      AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= ($2, $3)
+      ORDER BY d.primary_pos, d.secondary_pos LIMIT $4))`,
+  retracted: `UPDATE invalidations SET retracted = 1 WHERE network = $1`,
+  deleteInvalidation: `DELETE FROM invalidations WHERE network = $1`,
+  deleteAnchorsBehind: `DELETE FROM anchors WHERE network = $1 AND primary_pos > $2`,
+  lowerEffective: `UPDATE monitors SET effective_primary = $2, effective_secondary = $3
+    WHERE network = $1 AND (effective_primary, effective_secondary) > ($2, $3)`,
+
+  owed: `SELECT ${deliveryRow} FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.sink = $2 AND d.seq > $3 AND ${owed} ORDER BY d.seq LIMIT $4`,
+  owedOfKind: `SELECT ${deliveryRow} FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.sink = $2 AND d.seq > $3 AND d.kind = $5 AND ${owed} ORDER BY d.seq LIMIT $4`,
+  openSlots: `SELECT d.primary_pos, d.secondary_pos, count(*) FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.slot = 1 AND ${owed} GROUP BY d.primary_pos, d.secondary_pos
+    ORDER BY d.primary_pos, d.secondary_pos`,
+  nextOwedSink: `SELECT d.sink FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.sink > $2 AND ${owed} ORDER BY d.sink LIMIT 1`,
+  anchors: `SELECT primary_pos, hash FROM anchors WHERE network = $1 AND primary_pos <= $2
+    ORDER BY primary_pos DESC LIMIT $3`,
+
+  feedMatches: `SELECT ${matchItem} FROM matches
+    WHERE network = $1 AND position > $2 AND position <= $3 AND ended <= $4 ORDER BY position LIMIT $5`,
+  feedMatchesOf: `SELECT ${matchItem} FROM matches
+    WHERE network = $1 AND monitor = $6 AND position > $2 AND position <= $3 AND ended <= $4 ORDER BY position LIMIT $5`,
+  feedRetracted: `SELECT ${retractedItem} FROM matches
+    WHERE network = $1 AND ended_position > $2 AND ended_position <= $3 ORDER BY ended_position LIMIT $4`,
+  feedRetractedOf: `SELECT ${retractedItem} FROM matches
+    WHERE network = $1 AND monitor = $5 AND ended_position > $2 AND ended_position <= $3 ORDER BY ended_position LIMIT $4`,
+  feedState: `SELECT network, feed_position FROM pipelines WHERE network = $1 AND deleted = 0`,
+  feedStates: `SELECT network, feed_position FROM pipelines WHERE deleted = 0 ORDER BY network`,
+  trims: `SELECT network, monitor, kind, position FROM feed_trims WHERE network = ANY($1::text[])`,
+
+  sweep: `SELECT seq, primary_pos, match_pk, state FROM deliveries
+    WHERE network = $1 AND primary_pos < $2 AND (primary_pos, match_pk, seq) > ($3, $4, $5)
+    ORDER BY primary_pos, match_pk, seq LIMIT $6`,
+  deleteDeliveries: `DELETE FROM deliveries WHERE seq = ANY($1::bigint[])`,
+  deleteMatches: `DELETE FROM matches m WHERE m.pk = ANY($1::bigint[])
+    AND coalesce(m.position, m.ended_position) IS NULL
+    AND NOT EXISTS (SELECT 1 FROM deliveries d
+      WHERE d.network = m.network AND d.primary_pos = m.primary_pos AND d.match_pk = m.pk)`,
+  oldestMatches: `SELECT pk, position, monitor, primary_pos FROM matches
+    WHERE network = $1 AND position > 0 AND position <= $2 ORDER BY position LIMIT $3`,
+  oldestRetracted: `SELECT pk, ended_position, monitor, primary_pos FROM matches
+    WHERE network = $1 AND ended_position > 0 AND ended_position <= $2 ORDER BY ended_position LIMIT $3`,
+  trimMatches: `UPDATE matches SET position = NULL WHERE pk = ANY($1::bigint[])`,
+  trimRetracted: `UPDATE matches SET ended_position = NULL WHERE pk = ANY($1::bigint[])`,
+  putTrims: `INSERT INTO feed_trims AS t (network, monitor, kind, position)
+    SELECT $1, u.monitor, $2, u.position FROM unnest($3::text[], $4::bigint[]) u(monitor, position)
+    ON CONFLICT (network, monitor, kind) DO UPDATE SET position = greatest(t.position, excluded.position)`,
+  newestAnchor: `SELECT primary_pos FROM anchors WHERE network = $1 AND primary_pos <= $2
+    ORDER BY primary_pos DESC LIMIT 1`,
+  deleteAnchors: `DELETE FROM anchors WHERE network = $1 AND primary_pos = ANY(ARRAY(
+    SELECT primary_pos FROM anchors WHERE network = $1 AND primary_pos < $2 ORDER BY primary_pos LIMIT $3))`,
+} as const
+
+/** Dead letters behind one in the order of dying: network, sink if filtered, died, monitor if filtered, limit. */
+export const deadLettersSql = (filter: DeadFilter): string => {
+  const { where, last } = deadWhere(filter)
+  return `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE ${where} ORDER BY d.died LIMIT $${last + 1}`
+}
+
+/** How many dead letters there are, with the same parameters but the limit. */
+export const deadLetterCountSql = (filter: DeadFilter): string =>
+  `SELECT count(*) FROM deliveries d ${filter.monitor ? matchOf : ""} WHERE ${deadWhere(filter).where}`
+
+/** Owed and dead rows by any of network, sink and monitor, in this order of parameters. */
+export const debtsSql = (
+  what: "owed" | "dead",
+  by: { readonly network: boolean; readonly sink: boolean; readonly monitor: boolean },
+): string => {
+  let last = 0
+  const next = () => `$${++last}`
+  const network = by.network ? `WHERE p.network = ${next()}` : ""
+  const sink = by.sink ? `AND d.sink = ${next()}` : ""
+  const monitor = by.monitor ? `AND m.monitor = ${next()}` : ""
+  return `SELECT coalesce(sum(n.rows), 0) FROM pipelines p
+    CROSS JOIN LATERAL (SELECT count(*) AS rows FROM deliveries d ${matchOf}
+      WHERE d.network = p.network AND ${what === "owed" ? owed : "d.died > 0"} ${sink} ${monitor}) n ${network}`
+}

@@ -1,0 +1,157 @@
+import { Effect, Exit } from "effect"
+import { type Cursor, compareCursors } from "../../model/cursor.ts"
+import type { NetworkRow } from "../network-row.ts"
+import { type Invalidation, type Retracted, type Rewound, StorageError } from "../storage.ts"
+import type { Session } from "./connection.ts"
+import { DeliveryColumns } from "./delivery-columns.ts"
+import type { QueryFailed } from "./error.ts"
+import type { Group } from "./group.ts"
+import { sql } from "./sql.ts"
+import { storable } from "./text.ts"
+
+type InvalidationTuple = readonly [primary: number, secondary: number, cause: string, retracted: number]
+type StandingTuple = readonly [pk: number, primary: number, secondary: number, position: number | null]
+type DeliveryTuple = readonly [place: number, seq: number, sink: string, state: string]
+
+/** Where the next step goes on: what lies between `from` and it has ended, and need not be looked at again. */
+interface Reached {
+  readonly epoch: number
+  readonly from: Cursor
+  readonly next: Cursor
+}
+
+/** What a step did, and how far it came. */
+interface Step {
+  readonly retracted: Retracted
+  readonly reached: Reached | null
+}
+
+const nothing = (network: NetworkRow): Step => ({
+  retracted: { matches: 0, done: true, feedPosition: network.feedPosition, shown: 0 },
+  reached: null,
+})
+
+/** The cursor right behind another. */
+const behind = ({ primary, secondary }: Cursor): Cursor => ({ primary, secondary: secondary + 1 })
+
+/** What a network takes back. */
+export const readInvalidation = (session: Session, network: string): Effect.Effect<Invalidation | null, QueryFailed> =>
+  Effect.map(session.all<InvalidationTuple>(sql.invalidation, [network]), ([tuple]) => {
+    if (tuple === undefined) return null
+    const [primary, secondary, cause, retracted] = tuple
+    return { from: { primary, secondary }, cause, retracted: retracted === 1 }
+  })
+
+/** Records what is to be taken back. */
+export const invalidate = (
+  { session, network }: Group,
+  { from, cause }: { readonly from: Cursor; readonly cause: string },
+): Effect.Effect<void, QueryFailed> =>
+  Effect.asVoid(session.run(sql.putInvalidation, [network.id, from.primary, from.secondary, storable(cause)]))
+
+/** Ends matches: lets go of what they owe, and owes their retractions to whoever may have heard of them. */
+const end = Effect.fnUntraced(function* (
+  group: Group,
+  matches: ReadonlyArray<StandingTuple>,
+  now: number,
+): Effect.fn.Return<number, QueryFailed> {
+  if (matches.length === 0) return 0
+  const { session, network } = group
+  const shown = matches.filter(([, , , position]) => position !== null).length
+  let position = shown === 0 ? 0 : network.takePositions(shown)
+  const pks = matches.map(([pk]) => pk)
+  yield* session.run(sql.endMatches, [pks, matches.map(([, , , shownAt]) => (shownAt === null ? null : position++))])
+  const deliveries = yield* session.all<DeliveryTuple>(sql.deliveriesOf, [
+    network.id,
+    matches.map(([, primary]) => primary),
+    pks,
+  ])
+  const open = deliveries.filter(([, , , state]) => state === "pending" || state === "offered")
+  if (open.length > 0) yield* session.run(sql.letGo, [now, open.map(([, seq]) => seq)])
+  const heard = deliveries.filter(([, , , state]) => state !== "pending" && state !== "cancelled")
+  const seqs = yield* group.take("delivery", heard.length)
+  const rows = new DeliveryColumns()
+  heard.forEach(([place, , sink], i) => {
+    const [pk, primary, secondary] = matches[place - 1]!
+    rows.add({ seq: seqs[i]!, sink, pk, primary, secondary, state: "pending" })
+  })
+  if (rows.size > 0) yield* session.run(sql.addDeliveries, [network.id, now, "retracted", 0, ...rows.values])
+  return shown
+})
+
+/** Matches from a cursor on that have not ended. */
+const findStanding = ({ session, network }: Group, { primary, secondary }: Cursor, limit: number) =>
+  session.all<StandingTuple>(sql.standing, [network.id, primary, secondary, limit])
+
+/** Prepares the steps that end matches; a process that goes on with them need not begin at the proven point each time. */
+export const makeRetract = () => {
+  const reached = new Map<string, Reached>()
+
+  const firstToLook = (network: NetworkRow, from: Cursor): Cursor => {
+    const known = reached.get(network.id)
+    return known !== undefined && known.epoch === network.epoch && compareCursors(known.from, from) === 0
+      ? known.next
+      : behind(from)
+  }
+
+  return {
+    retract: Effect.fnUntraced(function* (
+      group: Group,
+      limit: number,
+      now: number,
+    ): Effect.fn.Return<Step, QueryFailed> {
+      const { session, network } = group
+      const recorded = yield* readInvalidation(session, network.id)
+      if (recorded === null || recorded.retracted) return nothing(network)
+      const { from } = recorded
+      const first = behind(from)
+      const start = firstToLook(network, from)
+      const matches = yield* findStanding(group, start, limit)
+      const shown = yield* end(group, matches, now)
+      const left = limit - matches.length
+      const revived =
+        left === 0 ? 0 : yield* session.run(sql.reviveDead, [network.id, first.primary, first.secondary, left])
+      const step = { matches: matches.length, feedPosition: network.feedPosition, shown }
+      if (revived === left) {
+        const last = matches.at(-1)
+        const next = last === undefined ? start : { primary: last[1], secondary: last[2] }
+        return { retracted: { ...step, done: false }, reached: { epoch: network.epoch, from, next } }
+      }
+      // A late find may have been minted before the point that was reached.
+      const done = (yield* findStanding(group, first, 1)).length === 0
+      if (done) yield* session.run(sql.retracted, [network.id])
+      return { retracted: { ...step, done }, reached: null }
+    }),
+
+    /** Keeps how far a step came; only once it is committed. */
+    remember: (network: string, step: Step): Retracted => {
+      if (step.reached === null) reached.delete(network)
+      else reached.set(network, step.reached)
+      return step.retracted
+    },
+  }
+}
+
+const stillStanding = (network: string): StorageError =>
+  new StorageError({
+    operation: "rewind",
+    reason: `matches of network ${network} are still standing that its invalidation takes back`,
+    retryable: false,
+  })
+
+/** The last step of taking back. */
+export const rewind = Effect.fnUntraced(function* (
+  { session, network }: Group,
+  journalDepth: number,
+  now: number,
+): Effect.fn.Return<Exit.Exit<Rewound, StorageError>, QueryFailed> {
+  const recorded = yield* readInvalidation(session, network.id)
+  if (recorded === null) return Exit.succeed({ to: network.minted, moved: false, gap: null })
+  if (!recorded.retracted) return Exit.fail(stillStanding(network.id))
+  const { from } = recorded
+  const { floor, ...rewound } = network.rewind(from, journalDepth, now)
+  yield* session.run(sql.deleteAnchorsBehind, [network.id, from.primary])
+  yield* session.run(sql.lowerEffective, [network.id, floor.primary, floor.secondary])
+  yield* session.run(sql.deleteInvalidation, [network.id])
+  return Exit.succeed(rewound)
+})

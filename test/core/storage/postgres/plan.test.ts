@@ -1,0 +1,140 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { beforeAll } from "vitest"
+import { connection } from "../../../../core/storage/postgres/connection.ts"
+import { open } from "../../../../core/storage/postgres/open.ts"
+import { deadLetterCountSql, deadLettersSql, debtsSql, sql } from "../../../../core/storage/postgres/sql.ts"
+import { postgresServer } from "./server.ts"
+
+const postgres = postgresServer()
+
+const either = [false, true]
+const statements: Record<string, string> = { ...sql }
+for (const sink of either) {
+  for (const monitor of either) {
+    statements[`deadLetters sink=${sink} monitor=${monitor}`] = deadLettersSql({ sink, monitor })
+    statements[`deadLetterCount sink=${sink} monitor=${monitor}`] = deadLetterCountSql({ sink, monitor })
+    for (const network of either) {
+      for (const what of ["owed", "dead"] as const) {
+        statements[`debts ${what} network=${network} sink=${sink} monitor=${monitor}`] = debtsSql(what, {
+          network,
+          sink,
+          monitor,
+        })
+      }
+    }
+  }
+}
+
+/** Many rows of one network, of which many are owed and many dead, as after the outage of a receiver. */
+const filled = `
+  insert into pipelines (network, epoch) select 'net' || n, 1 from generate_series(1, 5) n;
+  insert into matches (pk, id, life, network, monitor, revision, primary_pos, secondary_pos, position, late, ended, payload)
+    select n, md5(n::text), 1, 'net1', 'm' || n % 3, 'r', n / 10, n % 10, n, 0, 0, '{}' from generate_series(1, 50000) n;
+  insert into deliveries (seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at,
+      settled_at, died)
+    select n, 'net1', 's' || n % 2, n, 'match', n / 10, n % 10, (array['pending', 'delivered', 'dead'])[n % 3 + 1], 0, 1, 1,
+      case when n % 3 > 0 then 1 end, case when n % 3 = 2 then n end from generate_series(1, 50000) n;
+  insert into anchors (network, primary_pos, hash) select 'net1', n, 'h' from generate_series(1, 5000) n;
+  analyze`
+
+/** The planner's steps for each statement, as it plans them for a pipeline. */
+const plansOf = Effect.fnUntraced(function* (url: string) {
+  const plans = new Map<string, string>()
+  const session = yield* connection(yield* open(Redacted.make(url))).session
+  for (const [name, statement] of Object.entries(statements)) {
+    const lines = yield* session.say<readonly [string]>(`EXPLAIN (GENERIC_PLAN) ${statement}`)
+    plans.set(name, lines.map(([line]) => line).join("\n"))
+  }
+  return plans
+}, Effect.scoped)
+
+const plans = { empty: new Map<string, string>(), full: new Map<string, string>() }
+
+beforeAll(() =>
+  Effect.gen(function* () {
+    const url = yield* postgres.database
+    plans.empty = yield* plansOf(url)
+    yield* Effect.promise(() => postgres.server.execute(new URL(url).pathname.slice(1), filled))
+    plans.full = yield* plansOf(url)
+  }).pipe(Effect.runPromise),
+)
+
+describe.each(["empty", "full"] as const)("hot statements on tables that are %s", (tables) => {
+  for (const name of Object.keys(statements)) {
+    it(`${name} reads no whole table of rows`, () => {
+      const plan = plans[tables].get(name)!
+      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors)/)
+      // An index without a condition is read from end to end.
+      const lines = plan.split("\n")
+      lines.forEach((line, i) => {
+        if (/Index (Only )?Scan using \S+ on (matches|deliveries|anchors)/.test(line)) {
+          assert.match(lines[i + 1] ?? "", /Index Cond/, plan)
+        }
+      })
+    })
+  }
+
+  const indexes: ReadonlyArray<readonly [string, string, string]> = [
+    ["owed", "deliveries_owed", "network = $1) AND (sink = $2) AND (seq > $3)"],
+    ["openSlots", "deliveries_owed", "network = $1)"],
+    ["nextOwedSink", "deliveries_owed", "network = $1) AND (sink > $2)"],
+    [
+      "newestLives",
+      "matches_identity",
+      "network = $1) AND (primary_pos = u.p) AND (secondary_pos = u.s) AND (id = u.id)",
+    ],
+    ["anyInRange", "matches_identity", "network = $1) AND (primary_pos >= $2) AND (primary_pos <= $3)"],
+    ["settle", "deliveries_pkey", "seq = u.seq)"],
+    ["standing", "matches_identity", "network = $1) AND (ROW(primary_pos, secondary_pos) >= ROW($2, $3))"],
+    ["endMatches", "matches_pkey", "pk = u.pk)"],
+    ["deliveriesOf", "deliveries_journal", "network = $1) AND (primary_pos = u.p) AND (match_pk = u.pk)"],
+    ["reviveDead", "deliveries_dead_retracted", "network = $1) AND (ROW(primary_pos, secondary_pos) >= ROW($2, $3))"],
+    ["letGo", "deliveries_pkey", "seq = ANY ($2))"],
+    ["feedMatches", "matches_position", 'network = $1) AND ("position" > $2) AND ("position" <= $3)'],
+    ["feedMatchesOf", "matches_monitor_position", 'network = $1) AND (monitor = $6) AND ("position" > $2)'],
+    ["feedRetracted", "matches_ended", "network = $1) AND (ended_position > $2)"],
+    ["feedRetractedOf", "matches_monitor_ended", "network = $1) AND (monitor = $5) AND (ended_position > $2)"],
+    ["debts owed network=true sink=true monitor=true", "deliveries_owed", "network = p.network) AND (sink = $2)"],
+    [
+      "debts dead network=false sink=true monitor=false",
+      "deliveries_dead_sink",
+      "network = p.network) AND (sink = $1)",
+    ],
+    [
+      "sweep",
+      "deliveries_journal",
+      "network = $1) AND (primary_pos < $2) AND (ROW(primary_pos, match_pk, seq) > ROW($3, $4, $5))",
+    ],
+    ["deleteMatches", "matches_pkey", "pk = ANY ($1))"],
+    [
+      "deleteMatches",
+      "deliveries_journal",
+      "network = m.network) AND (primary_pos = m.primary_pos) AND (match_pk = m.pk)",
+    ],
+    ["deadLetters sink=false monitor=false", "deliveries_dead", "network = $1) AND (died > $2)"],
+    ["deadLetters sink=true monitor=true", "deliveries_dead_sink", "network = $1) AND (sink = $2) AND (died > $3)"],
+  ]
+  for (const [name, index, condition] of indexes) {
+    it(`${name} is a lookup in ${index}`, () => {
+      const plan = plans[tables].get(name)!
+      const lines = plan
+        .split("\n")
+        .map((line) => line.replaceAll("::text", "").replaceAll("d.", "").replaceAll("m_1.", ""))
+      const found = lines.some((line, i) => line.includes(` ${index} on `) && (lines[i + 1] ?? "").includes(condition))
+      assert.isTrue(found, plan)
+    })
+  }
+
+  const sorted = ["owed", "nextOwedSink", "feedMatches", "feedMatchesOf", "feedRetracted", "feedRetractedOf", "sweep"]
+  for (const name of [
+    ...sorted,
+    "reviveDead",
+    "deadLetters sink=true monitor=false",
+    "deadLetters sink=false monitor=true",
+  ]) {
+    it(`${name} needs no sort`, () => {
+      assert.notMatch(plans[tables].get(name)!, /Sort/)
+    })
+  }
+})
