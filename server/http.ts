@@ -7,7 +7,8 @@ import { GRAPHQL_PATH, makeYoga } from "./graphql/yoga.ts"
 import { makeGraphiql, wantsGraphiql } from "./http/graphiql.ts"
 import { guard, isJson, isLoopback, notJson } from "./http/guard.ts"
 import { healthBody, isReady } from "./http/health.ts"
-import { sendJson, sendRefusal } from "./http/reply.ts"
+import { metricsBody, METRICS_TYPE } from "./http/metrics.ts"
+import { sendJson, sendRefusal, sendText } from "./http/reply.ts"
 import { tokenCheck, unauthenticated } from "./http/token.ts"
 import { makeWebSocketEndpoint, type WebSocketEndpoint } from "./http/websocket.ts"
 
@@ -84,6 +85,10 @@ const make = Effect.fnUntraced(function* (options: GraphqlServerOptions) {
         return yield* graphql(request, response)
       case "/healthz":
         return sendJson(response, 200, healthBody(yield* blockwatcher.health))
+      case "/metrics": {
+        if (!checkToken(request.headers.authorization)) return sendRefusal(response, unauthenticated)
+        return sendText(response, METRICS_TYPE, yield* metricsBody)
+      }
       case "/readyz": {
         const health = yield* blockwatcher.health
         return sendJson(response, isReady(health) ? 200 : 503, healthBody(health))

@@ -90,12 +90,14 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
   const plugins = yield* Plugins
   const { networks = [], monitors = [], sinks = [] } = options.resources ?? {}
   const set = { networks, monitors, sinks: sinks.map((sink) => (isHostSink(sink) ? hostDefinition(sink) : sink)) }
-  const checked = yield* checkDefinitions({ catalog: engine.catalog, sinks: engine.sinks, plugins }, set)
-  if (Result.isFailure(checked)) {
-    const problems = checked.failure.flatMap(({ kind, index, problems: own }) => under(`${kind}s.${index}`, own))
-    return yield* new Refused({ code: "INVALID", resource: "the set of resources", problems })
-  }
-  yield* engine.put(checked.success, [])
+  yield* engine.exclusively(
+    Effect.gen(function* () {
+      const checked = yield* checkDefinitions({ catalog: engine.catalog, sinks: engine.sinks, plugins }, set)
+      if (Result.isSuccess(checked)) return yield* engine.put(checked.success, [])
+      const problems = checked.failure.flatMap(({ kind, index, problems: own }) => under(`${kind}s.${index}`, own))
+      return yield* new Refused({ code: "INVALID", resource: "the set of resources", problems })
+    }),
+  )
   if (options.seeds !== undefined) yield* (yield* Seeds).apply(options.seeds)
   yield* options.startAfter === undefined
     ? engine.start

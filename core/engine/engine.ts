@@ -1,17 +1,30 @@
-import { Context, Effect, Exit, Fiber, Layer, Result, Scope, Semaphore } from "effect"
-import { compileMonitor } from "./compile-monitor.ts"
+import { Context, Effect, Fiber, Layer, Scope, Semaphore } from "effect"
 import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import { type Owner, type ResourceKind, type SeedRecord, Storage, type StorageError } from "../storage/storage.ts"
+import {
+  type Invalidation,
+  NotOwner,
+  type Owner,
+  type ResourceChanges,
+  type ResourceKind,
+  type SeedRecord,
+  StaleResources,
+  Storage,
+  type StorageError,
+} from "../storage/storage.ts"
 import { Catalog } from "./catalog.ts"
 import type { CheckedSet } from "./check-definitions.ts"
 import { checkStored } from "./check-stored.ts"
 import { Conflict, type NotFound, type Refused } from "./error.ts"
 import { FeedHub } from "./feed/hub.ts"
+import { makeHolder } from "./holder.ts"
 import { maintain } from "./maintenance.ts"
+import type { NetworkActivity } from "./network-condition.ts"
+import { monitorEntry, takeUpResources } from "./resource-sync.ts"
 import { makeSinkRegistry, type SinkRegistry } from "./sink-registry.ts"
-import { makeSupervisor, type NetworkActivity, type Supervisor } from "./supervisor.ts"
+import { makeSupervisor } from "./supervisor.ts"
+import { makeSupervisors } from "./supervisors.ts"
 
 /** Bounds of what is kept and of how long a stop may take. */
 export interface EngineSettings {
@@ -35,20 +48,35 @@ export class Engine extends Context.Service<
     readonly catalog: Catalog
     readonly sinks: SinkRegistry
     readonly activity: (network: string) => NetworkActivity | undefined
-    /** Runs a check and the change that rests on it without another change in between. */
-    readonly exclusively: <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+    /**
+     * Runs a check and the change that rests on it without another change in between. When another process was faster,
+     * its change is taken up and both run again.
+     */
+    readonly exclusively: <A, E, R>(
+      change: Effect.Effect<A, E, R>,
+    ) => Effect.Effect<A, Exclude<E, StaleResources> | Conflict | StorageError, R>
     /** Stores a checked set, in one transaction, and takes it up. */
-    readonly put: (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) => Effect.Effect<void, StorageError>
+    readonly put: (
+      set: CheckedSet,
+      seeds: ReadonlyArray<SeedRecord>,
+    ) => Effect.Effect<void, StaleResources | StorageError>
     /** Tries again a resource that is FAILED, as it is. */
     readonly retry: (kind: ResourceKind, id: string) => Effect.Effect<void>
-    readonly deleteMonitor: (id: string, discard: boolean) => Effect.Effect<void, Conflict | StorageError>
-    readonly deleteSink: (id: string, discard: boolean) => Effect.Effect<void, Conflict | StorageError>
+    readonly deleteMonitor: (id: string, discard: boolean) => Effect.Effect<void, ChangeError>
+    readonly deleteSink: (id: string, discard: boolean) => Effect.Effect<void, ChangeError>
     /** Drains the network and removes it with all its rows; not to be called within `exclusively`. */
     readonly deleteNetwork: (
       id: string,
-      check: Effect.Effect<void, Conflict | NotFound>,
+      check: { readonly exists: Effect.Effect<unknown, NotFound>; readonly unnamed: Effect.Effect<void, Conflict> },
       discard: boolean,
-    ) => Effect.Effect<void, Conflict | NotFound | StorageError>
+    ) => Effect.Effect<void, Exclude<ChangeError, StaleResources> | NotFound>
+    /** Stores whether a network rests. */
+    readonly pauseNetwork: (id: string, paused: boolean) => Effect.Effect<void, Conflict | NotOwner | StorageError>
+    /** Records what a network takes back. */
+    readonly takeBack: (
+      id: string,
+      what: Pick<Invalidation, "from" | "cause">,
+    ) => Effect.Effect<void, Conflict | NotOwner | StorageError>
     /** Starts the networks; until then changes are stored and nothing runs. */
     readonly start: Effect.Effect<void>
   }
@@ -58,6 +86,14 @@ export class Engine extends Context.Service<
   ): Layer.Layer<Engine, Refused | StorageError, Storage | Plugins | FeedHub | Egress | Secrets> =>
     Layer.effect(Engine, makeEngine(settings))
 }
+
+type ChangeError = Conflict | NotOwner | StaleResources | StorageError
+
+/** How often a change is tried again because another process was faster. */
+const STALE_TRIES = 5
+
+/** How often the database is asked whether another process changed a resource. */
+const SYNC_EVERY = "1 second"
 
 /** How long what still runs after the drain is waited for, in ms. */
 const CLOSE_MS = 2_000
@@ -69,16 +105,8 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const context = yield* Effect.context<Egress | Secrets>()
   // What runs lives in a scope of its own: everything in it outlives the drain, whenever it was added.
   const scope = yield* Scope.make()
-  const supervisors = new Map<string, { readonly supervisor: Supervisor; readonly scope: Scope.Closeable }>()
-  const stopAll = Effect.suspend(() =>
-    Effect.forEach(supervisors.values(), ({ supervisor }) => supervisor.stop, {
-      concurrency: "unbounded",
-      discard: true,
-    }),
-  )
   yield* Effect.addFinalizer((exit) =>
     Effect.gen(function* () {
-      yield* stopAll
       // Detached, so that what cannot be interrupted does not hold up the end of the program.
       const closing = yield* Effect.forkDetach(Scope.close(scope, exit))
       yield* Effect.timeoutOption(Fiber.await(closing), CLOSE_MS)
@@ -87,55 +115,67 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const writer = yield* Semaphore.make(1)
   const catalog = new Catalog()
   const sinks = yield* makeSinkRegistry(plugins).pipe(Scope.provide(scope))
-  let started = false
+  const holder = makeHolder()
 
   const stored = yield* storage.resources
   yield* checkStored(stored)
   for (const sink of stored.sinks) yield* sinks.put(sink)
   for (const network of stored.networks) catalog.networks.set(network.definition.id, network)
   for (const monitor of stored.monitors) {
-    const { definition, effectiveFrom } = monitor
-    const module = catalog.networks.get(definition.network)?.definition.module
-    const plugin = module === undefined ? undefined : plugins.source(module)
-    const active =
-      plugin === undefined
-        ? Result.fail([{ path: "network", message: `no source plugin is named "${module}"` }])
-        : compileMonitor(plugin, definition)
-    catalog.monitors.set(definition.id, { stored: monitor, active, effectiveFrom, error: null })
+    catalog.monitors.set(monitor.definition.id, monitorEntry(catalog, plugins, monitor))
   }
+  /** The version of the resources that the catalog and the sinks show. */
+  let version = stored.version
 
-  const startNetwork = Effect.fnUntraced(function* (network: string) {
-    const own = yield* Scope.fork(scope)
-    const supervisor = yield* makeSupervisor({
+  const change = (changes: ResourceChanges) =>
+    storage.change({ ...changes, basedOn: version }).pipe(
+      Effect.tap((next) =>
+        Effect.sync(() => {
+          version = next
+        }),
+      ),
+    )
+
+  const journalDepthOf = (network: string): number =>
+    catalog.networks.get(network)?.definition.journalDepth ?? settings.journalDepth
+
+  /** Where the networks' monitors took effect, as their owners recorded it. */
+  const readEffectiveFrom = Effect.fnUntraced(function* (isOf: (network: string) => boolean) {
+    const { monitors } = yield* storage.resources
+    for (const { definition, matchRevision, effectiveFrom } of monitors) {
+      const entry = catalog.monitors.get(definition.id)
+      if (isOf(definition.network) && entry?.stored.matchRevision === matchRevision) {
+        entry.effectiveFrom = effectiveFrom
+      }
+    }
+  })
+
+  const supervisors = makeSupervisors(catalog, scope, (network, own) =>
+    makeSupervisor({
       network,
+      holder,
       catalog,
       sinks,
       plugins,
       storage,
       hub,
       drainTimeoutMs: settings.drainTimeoutMs,
-      maintain: (owner: Owner) => maintain(storage, owner, settings),
-    }).pipe(Scope.provide(own), Effect.provideContext(context))
-    supervisors.set(network, { supervisor, scope: own })
-  })
-
-  const refresh = Effect.fnUntraced(function* (networks: Iterable<string>) {
-    if (!started) return
-    for (const network of new Set(networks)) {
-      const running = supervisors.get(network)
-      if (running !== undefined) yield* running.supervisor.refresh
-      else if (catalog.networks.has(network)) yield* startNetwork(network)
-    }
-  })
+      journalDepth: () => journalDepthOf(network),
+      onClaimed: readEffectiveFrom((id) => id === network),
+      maintain: (owner: Owner) =>
+        maintain(storage, owner, () => ({
+          journalDepth: journalDepthOf(network),
+          feedRetention: settings.feedRetention,
+        })),
+    }).pipe(Scope.provide(own), Effect.provideContext(context)),
+  )
+  const { refresh, between, ownedHere, isHeldByOther } = supervisors
+  yield* Effect.addFinalizer(() => supervisors.stopAll)
 
   const networksOfSink = (sink: string): ReadonlyArray<string> =>
     [...catalog.monitors.values()]
       .filter(({ stored: { definition } }) => definition.sinks.includes(sink))
       .map(({ stored: { definition } }) => definition.network)
-
-  /** Runs a change while no pipeline of the networks runs: none mints or goes on with rows that it takes away. */
-  const between = <A, E>(networks: ReadonlyArray<string>, change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    networks.reduce((inner, network) => supervisors.get(network)?.supervisor.between(inner) ?? inner, change)
 
   /** Fails while rows are owed or dead letters kept, unless they are to be discarded. */
   const owesNothing = Effect.fnUntraced(function* (
@@ -154,7 +194,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   })
 
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
-    yield* storage.change({
+    yield* change({
       putNetworks: set.networks,
       putSinks: set.sinks,
       putMonitors: set.monitors.map(({ stored: monitor }) => monitor),
@@ -188,9 +228,12 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     const label = `monitor "${id}"`
     if (network === undefined || !discard) {
       yield* owesNothing(label, { monitor: id }, discard)
-      yield* storage.change({ deleteMonitors: [id] })
+      yield* change({ deleteMonitors: [id] })
     } else {
-      yield* between([network], storage.change({ deleteMonitors: [id], discard: [{ monitor: id }] }))
+      yield* ownedHere(network)
+      // One that was starting may know only now that another runs the network.
+      const remove = Effect.suspend(() => change({ deleteMonitors: [id], discard: [{ monitor: id }] }))
+      yield* between([network], Effect.andThen(ownedHere(network), remove))
     }
     catalog.monitors.delete(id)
     if (network !== undefined) yield* refresh([network])
@@ -198,48 +241,99 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
 
   const deleteSink = Effect.fnUntraced(function* (id: string, discard: boolean) {
     // A batch that was matched before its monitor let go of the sink may be minted until the pipelines rest.
-    const change = storage.change({ deleteSinks: [id], ...(discard ? { discard: [{ sink: id }] } : {}) })
-    yield* between([...supervisors.keys()], Effect.andThen(owesNothing(`sink "${id}"`, { sink: id }, discard), change))
+    const remove = Effect.gen(function* () {
+      yield* owesNothing(`sink "${id}"`, { sink: id }, discard)
+      for (const network of supervisors.networks()) {
+        const { owed, dead } = yield* storage.debts({ network, sink: id })
+        if (owed + dead > 0) yield* ownedHere(network)
+      }
+      yield* change({ deleteSinks: [id], ...(discard ? { discard: [{ sink: id }] } : {}) })
+    })
+    yield* between(supervisors.networks(), remove)
     yield* sinks.remove(id)
   })
 
-  const stopNetwork = Effect.fnUntraced(function* (id: string) {
-    const running = supervisors.get(id)
-    if (running === undefined) return
-    yield* running.supervisor.stop
-    yield* Scope.close(running.scope, Exit.void)
-    supervisors.delete(id)
+  /** Takes up what another process changed. */
+  const reload = Effect.gen(function* () {
+    const present = yield* storage.resources
+    if (present.version === version) return
+    const { concerned, gone } = yield* takeUpResources(present, { catalog, sinks, plugins })
+    for (const id of gone.networks) {
+      yield* supervisors.stop(id, "leave")
+      catalog.networks.delete(id)
+    }
+    yield* refresh(concerned)
+    for (const id of gone.sinks) {
+      // What was minted here since it was deleted there would be owed to nobody.
+      const discard = storage.change({ discard: [{ sink: id }] }).pipe(
+        // It rests on no version.
+        Effect.catchTag("StaleResources", Effect.die),
+      )
+      yield* between(supervisors.networks(), discard)
+      yield* sinks.remove(id)
+    }
+    version = present.version
+    yield* Effect.logInfo("took up what another process changed in networks, monitors or sinks")
   })
 
-  const exclusively = <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    // Only the wait for its turn can be interrupted: a change that is stored is also taken up.
-    Effect.uninterruptibleMask((restore) =>
-      Effect.andThen(restore(writer.take(1)), Effect.ensuring(change, writer.release(1))),
+  /** Runs a change again on top of what another process changed meanwhile. */
+  const onPresent = <A, E, R>(
+    change: Effect.Effect<A, E, R>,
+    tries = STALE_TRIES,
+  ): Effect.Effect<A, Exclude<E, StaleResources> | Conflict | StorageError, R> =>
+    change.pipe(
+      Effect.catch((error): Effect.Effect<A, Exclude<E, StaleResources> | Conflict | StorageError, R> => {
+        if (!(error instanceof StaleResources)) return Effect.fail(error as Exclude<E, StaleResources>)
+        if (tries === 0) return Effect.fail(new Conflict({ reason: error.message }))
+        return Effect.andThen(reload, onPresent(change, tries - 1))
+      }),
     )
 
-  const deleteNetwork = (id: string, check: Effect.Effect<void, Conflict | NotFound>, discard: boolean) => {
+  const exclusively = <A, E, R>(change: Effect.Effect<A, E, R>) =>
+    // Only the wait for its turn can be interrupted: a change that is stored is also taken up.
+    Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(restore(writer.take(1)), Effect.ensuring(onPresent(change), writer.release(1))),
+    )
+
+  const deleteNetwork = (
+    id: string,
+    {
+      exists,
+      unnamed,
+    }: { readonly exists: Effect.Effect<unknown, NotFound>; readonly unnamed: Effect.Effect<void, Conflict> },
+    discard: boolean,
+  ) => {
     const owes = owesNothing(`network "${id}"`, { network: id }, discard)
     const begin = exclusively(
       Effect.andThen(
-        Effect.andThen(check, owes),
+        Effect.all([exists, unnamed, ownedHere(id), owes], { discard: true }),
         Effect.sync(() => catalog.deleting.add(id)),
       ),
     )
-    const remove = exclusively(
-      owes.pipe(
-        Effect.andThen(storage.change({ deleteNetworks: [id] })),
-        Effect.andThen(Effect.sync(() => catalog.networks.delete(id))),
-        Effect.ensuring(
-          Effect.suspend(() => {
-            catalog.deleting.delete(id)
-            // A network that still exists runs on as if nothing had been asked.
-            return refresh([id])
-          }),
+    const remove = Effect.fnUntraced(function* (isHeld: boolean) {
+      // One that was starting may know only now that another runs it.
+      if (isHeld) return yield* new NotOwner({ network: id })
+      yield* exclusively(
+        // Another may have put a monitor on it.
+        Effect.all([unnamed, owes], { discard: true }).pipe(
+          Effect.andThen(Effect.suspend(() => change({ deleteNetworks: [id] }))),
+          Effect.andThen(Effect.sync(() => catalog.networks.delete(id))),
         ),
+      )
+    })
+    const end = Effect.suspend(() => {
+      catalog.deleting.delete(id)
+      // A network that still exists runs on as if nothing had been asked.
+      return refresh([id])
+    })
+    // Others make their changes while it drains. What the chain took back before is still told to those who heard of it.
+    return Effect.uninterruptible(
+      begin.pipe(
+        Effect.andThen(supervisors.stop(id, "finish")),
+        Effect.flatMap((isHeld) => Effect.ensuring(remove(isHeld), writer.withPermits(1)(end))),
+        Effect.asVoid,
       ),
     )
-    // Others make their changes while it drains.
-    return Effect.uninterruptible(begin.pipe(Effect.andThen(stopNetwork(id)), Effect.andThen(remove), Effect.asVoid))
   }
 
   /** Tries again what is FAILED, for a reason outside that may be mended: a secret, a node. */
@@ -251,19 +345,32 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     yield* refresh(networksOfSink(id))
   })
 
+  const follow = Effect.sleep(SYNC_EVERY).pipe(
+    Effect.andThen(storage.resourcesVersion),
+    Effect.flatMap((present) => (present === version ? Effect.void : exclusively(reload))),
+    // Where monitors take effect is their owner's to record, and no version tells of it.
+    Effect.andThen(
+      Effect.suspend(() =>
+        supervisors.networks().some(isHeldByOther) ? readEffectiveFrom(isHeldByOther) : Effect.void,
+      ),
+    ),
+    Effect.catchTag("StorageError", () => Effect.void),
+    Effect.forever,
+  )
+  yield* Effect.forkIn(follow, scope)
+
   return Engine.of({
     catalog,
     sinks,
-    activity: (network) => supervisors.get(network)?.supervisor.activity(),
+    activity: (network) => supervisors.get(network)?.activity(),
     exclusively,
     put,
     retry,
     deleteMonitor,
     deleteSink,
     deleteNetwork,
-    start: Effect.gen(function* () {
-      started = true
-      yield* refresh(catalog.networks.keys())
-    }),
+    pauseNetwork: (id, paused) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.pause(paused)),
+    takeBack: (id, what) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.takeBack(what)),
+    start: supervisors.start,
   })
 })

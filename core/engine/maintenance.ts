@@ -1,16 +1,19 @@
 import { Effect } from "effect"
 import type { NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
-import type { EngineSettings } from "./engine.ts"
 
 /** Rows that one pruning transaction may touch, which keeps it to a few ms. */
 const PRUNE_ROWS = 500
 
 /** Removes what the journal and the feed need no longer, every ten seconds, in small transactions. */
-export const maintain = (storage: Storage["Service"], owner: Owner, settings: EngineSettings): Effect.Effect<void> => {
-  const { journalDepth, feedRetention } = settings
-  const pruneAll: Effect.Effect<void, StorageError | NotOwner> = storage
-    .prune(owner, { journalDepth, feedRetention, limit: PRUNE_ROWS })
-    .pipe(Effect.flatMap((more) => (more ? Effect.andThen(Effect.yieldNow, pruneAll) : Effect.void)))
+export const maintain = (
+  storage: Storage["Service"],
+  owner: Owner,
+  /** In primaries and in feed items, as they are at the time. */
+  kept: () => { readonly journalDepth: number; readonly feedRetention: number },
+): Effect.Effect<void> => {
+  const pruneAll: Effect.Effect<void, StorageError | NotOwner> = Effect.suspend(() =>
+    storage.prune(owner, { ...kept(), limit: PRUNE_ROWS }),
+  ).pipe(Effect.flatMap((more) => (more ? Effect.andThen(Effect.yieldNow, pruneAll) : Effect.void)))
   return Effect.sleep("10 seconds").pipe(
     Effect.andThen(Effect.suspend(() => pruneAll)),
     Effect.catchTag("StorageError", (error) => Effect.logWarning(`pruning waits: ${error.message}`)),

@@ -1,4 +1,5 @@
 import { Context, Effect, Layer, Result } from "effect"
+import { type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
 import type { NetworkDefinition, SinkDefinition } from "../model/resource.ts"
 import type { Egress } from "../plugin/egress.ts"
 import type { SourceError } from "../plugin/error.ts"
@@ -23,6 +24,7 @@ export interface PutOptions {
 }
 
 type Put<A> = Effect.Effect<A, Refused | Conflict | StorageError>
+type Change<A> = Effect.Effect<A, Conflict | NotFound | NotOwner | StorageError>
 type Delete = Effect.Effect<void, Conflict | NotFound | StorageError | NotOwner>
 
 /**
@@ -42,6 +44,15 @@ export class Resources extends Context.Service<
     readonly deleteNetwork: (id: string, options?: { readonly discard?: boolean }) => Delete
     readonly deleteMonitor: (id: string, options?: { readonly discard?: boolean }) => Delete
     readonly deleteSink: (id: string, options?: { readonly discard?: boolean }) => Delete
+    /** Lets a network rest: its source and its sinks; what is owed stays owed. Stored. */
+    readonly pauseNetwork: (id: string) => Change<NetworkView>
+    /** Ends the rest, or tries a FAILED network again. */
+    readonly resumeNetwork: (id: string) => Change<NetworkView>
+    /**
+     * Takes back everything behind a cursor, as if the chain had: retracts what the journal holds, then goes on from there
+     * (or stays paused). Not above the checkpoint, not below the start.
+     */
+    readonly rewindNetwork: (id: string, to: Cursor) => Change<NetworkView>
     /** What a monitor would match in one primary (block); nothing is stored or sent. */
     readonly testMonitor: (
       input: unknown,
@@ -103,6 +114,19 @@ const makeResources = Effect.fnUntraced(function* () {
       }),
     )
 
+  const known = (id: string): Effect.Effect<Stored<NetworkDefinition>, NotFound> => {
+    const stored = catalog.networks.get(id)
+    return stored === undefined || catalog.deleting.has(id)
+      ? Effect.fail(new NotFound({ resource: `network "${id}"` }))
+      : Effect.succeed(stored)
+  }
+
+  const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean) {
+    const stored = yield* known(id)
+    yield* engine.pauseNetwork(id, paused)
+    return yield* networkOf(stored)
+  })
+
   return Resources.of({
     networks: Effect.suspend(() => Effect.forEach(catalog.networks.values(), networkOf)),
     monitors: Effect.sync(() => [...catalog.monitors.values()].map(monitorView)),
@@ -141,16 +165,13 @@ const makeResources = Effect.fnUntraced(function* () {
       return sinkOf(stored)
     }),
     deleteNetwork: Effect.fn("Resources.deleteNetwork")(function* (id, { discard = false } = {}) {
-      const check = Effect.gen(function* () {
-        if (!catalog.networks.has(id) || catalog.deleting.has(id)) {
-          return yield* new NotFound({ resource: `network "${id}"` })
-        }
+      const unnamed = Effect.gen(function* () {
         const monitors = catalog.monitorsOf(id).map(({ stored }) => stored.definition.id)
         if (monitors.length === 0) return
         const reason = `network "${id}" is named by the monitors ${monitors.join(", ")}; delete them first`
         return yield* new Conflict({ reason })
       })
-      yield* engine.deleteNetwork(id, check, discard)
+      yield* engine.deleteNetwork(id, { exists: Effect.suspend(() => known(id)), unnamed }, discard)
     }),
     deleteMonitor: Effect.fn("Resources.deleteMonitor")(function* (id, { discard = false } = {}) {
       yield* engine.exclusively(
@@ -174,6 +195,21 @@ const makeResources = Effect.fnUntraced(function* () {
           yield* engine.deleteSink(id, discard)
         }),
       )
+    }),
+    pauseNetwork: Effect.fn("Resources.pauseNetwork")((id: string) => setPaused(id, true)),
+    resumeNetwork: Effect.fn("Resources.resumeNetwork")((id: string) => setPaused(id, false)),
+    rewindNetwork: Effect.fn("Resources.rewindNetwork")(function* (id, to) {
+      const stored = yield* known(id)
+      const pipeline = yield* storage.pipeline(id)
+      const refuse = (why: string) =>
+        new Conflict({ reason: `network "${id}" cannot be rewound to ${formatCursor(to)}: ${why}` })
+      if (pipeline === null || pipeline.checkpoint === null) return yield* refuse("it has not begun yet")
+      const { checkpoint, start } = pipeline
+      if (isAfter(to, checkpoint)) return yield* refuse(`its checkpoint is ${formatCursor(checkpoint)}`)
+      // Databases of the first version did not record it.
+      if (start !== null && isAfter(start, to)) return yield* refuse(`it started behind ${formatCursor(start)}`)
+      yield* engine.takeBack(id, { from: to, cause: "rewound by an operator" })
+      return yield* networkOf(stored)
     }),
     testMonitor: Effect.fn("Resources.testMonitor")(function* (input, primary) {
       const checked = yield* check(setOf("monitor", input))

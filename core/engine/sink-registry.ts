@@ -20,6 +20,8 @@ export interface SinkRegistry {
   readonly get: (id: string) => Stored<SinkDefinition> | undefined
   /** A handle for any id: that of an unknown sink waits until the sink is put. */
   readonly handle: (id: string) => SinkHandle
+  /** The longest that one attempt of any of them may take, in ms. */
+  readonly longestAttemptMs: () => number
   /** Builds the sink and swaps it in; one that cannot be built leaves a handle with its error. */
   readonly put: (stored: Stored<SinkDefinition>) => Effect.Effect<void>
   readonly remove: (id: string) => Effect.Effect<void>
@@ -83,17 +85,19 @@ export const makeSinkRegistry = Effect.fnUntraced(function* (
     handle: (id) => {
       const existing = entries.get(id)?.handle ?? orphans.get(id)
       if (existing !== undefined) return existing
-      const orphan = new SinkHandle(null, `sink ${id} does not exist`)
+      const orphan = SinkHandle.missing(id)
       orphans.set(id, orphan)
       return orphan
     },
+    longestAttemptMs: () =>
+      Math.max(0, ...[...entries.values()].map(({ handle }) => handle.runtime?.sink.timeoutMs ?? 0)),
     put,
     remove: Effect.fnUntraced(function* (id: string) {
       const entry = entries.get(id)
       if (entry === undefined) return
       entries.delete(id)
       orphans.set(id, entry.handle)
-      entry.handle.replace(null, `sink ${id} does not exist`)
+      entry.handle.remove(id)
       yield* Scope.close(entry.scope, Exit.void)
     }),
   }

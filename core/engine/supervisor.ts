@@ -1,49 +1,45 @@
-import { Cause, Clock, Deferred, Effect, Exit, Option, Queue, type Scope } from "effect"
-import type { Cursor } from "../model/cursor.ts"
-import type { CompiledMonitor } from "../pipeline/matcher.ts"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Queue, type Scope } from "effect"
 import { InterestVersions } from "../pipeline/interest-versions.ts"
+import { exposeGauges, NetworkMetrics } from "../pipeline/metrics.ts"
 import { untilStored } from "../pipeline/persist.ts"
-import { makePipeline, type Pipeline, type PipelineFault } from "../pipeline/pipeline.ts"
-import { PipelineStatus } from "../pipeline/status.ts"
+import type { PipelineFault } from "../pipeline/pipeline.ts"
 import type { Egress } from "../plugin/egress.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import type { Owner, Storage } from "../storage/storage.ts"
-import type { Catalog, MonitorEntry } from "./catalog.ts"
+import { type Invalidation, NotOwner, type Owner, type Storage, type StorageError } from "../storage/storage.ts"
+import type { Catalog } from "./catalog.ts"
+import { Conflict } from "./error.ts"
 import type { FeedHub } from "./feed/hub.ts"
+import { describeHolder } from "./holder.ts"
+import { type Ending, type NetworkActivity, NetworkCondition } from "./network-condition.ts"
+import { claimNetwork, type Ownership, releaseNetwork } from "./ownership.ts"
+import { messageOf, runPipeline, takingBackTo } from "./pipeline-run.ts"
 import { readinessOf } from "./readiness.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
-import { runSource } from "./source-runner.ts"
-import { makeSourceSlot, type SourceExit } from "./source-slot.ts"
-import type { CheckpointView, NetworkState } from "./views.ts"
+import type { Command } from "./supervisor-command.ts"
+import { makeTakingBack } from "./taking-back.ts"
 
-/** What a network does at present. */
-export interface NetworkActivity {
-  readonly state: NetworkState
-  readonly error: string | null
-  readonly checkpoint: CheckpointView | null
-  readonly head: Cursor | null
-  readonly inFlightEvents: number
-  /** It only waits for a monitor: nothing is wrong. */
-  readonly idle: boolean
-}
-
-/** Runs one network: its pipeline for as long as it lives, its source while it can. */
+/** Runs one network for as long as this process owns it: its pipeline while it can, and what is to be taken back. */
 export interface Supervisor {
   readonly activity: () => NetworkActivity
+  /** Whether another process runs the network. */
+  readonly isHeldByOther: () => boolean
   /** Looks again at definitions, monitors and sinks, and brings what runs in line with them. */
   readonly refresh: Effect.Effect<void>
   /** Closes the pipeline, runs a change of its rows, and builds it again from what is there then. */
   readonly between: <A, E>(change: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  /** Drains and ends; succeeds when nothing of the network runs any more. */
-  readonly stop: Effect.Effect<void>
+  /** Stores whether the network rests, and queues it. */
+  readonly pause: (paused: boolean) => Effect.Effect<void, Conflict | NotOwner | StorageError>
+  /** Records an invalidation, and queues it. */
+  readonly takeBack: (
+    what: Pick<Invalidation, "from" | "cause">,
+  ) => Effect.Effect<void, Conflict | NotOwner | StorageError>
+  /**
+   * Drains and ends; succeeds when nothing of the network runs any more and its lease is given back. `finish` carries
+   * out first what is being taken back, however long the sinks take.
+   */
+  readonly stop: (ending: Ending) => Effect.Effect<void>
 }
-
-type Command =
-  | { readonly _tag: "Refresh" }
-  | { readonly _tag: "Stop" }
-  | { readonly _tag: "Between"; readonly change: Effect.Effect<void> }
-  | { readonly _tag: "SourceEnded"; readonly exit: SourceExit; readonly run: number }
 
 /** Waits before a pipeline that broke is built again, in ms: doubling from the first to the last. */
 const REBUILD_MS = { first: 500, last: 30_000 }
@@ -54,50 +50,44 @@ const STOP_GRACE_MS = 3_000
 /** A run of this length, in ms, shows that what broke had mended: the waits start anew. */
 const HEALTHY_MS = 60_000
 
-const isTaken = (cause: Cause.Cause<PipelineFault>): boolean => {
+/** How often a network that another process runs is looked at, in ms. */
+const STANDBY_MS = 1_000
+
+const isFenced = (cause: Cause.Cause<PipelineFault>): boolean => {
   const failure = Cause.findErrorOption(cause)
   return Option.isSome(failure) && failure.value._tag === "NotOwner"
 }
 
-const messageOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  return error instanceof Error ? error.message : String(error)
-}
-
 export const makeSupervisor = Effect.fnUntraced(function* (options: {
   readonly network: string
+  readonly holder: string
   readonly catalog: Catalog
   readonly sinks: SinkRegistry
   readonly plugins: Plugins["Service"]
   readonly storage: Storage["Service"]
   readonly hub: FeedHub["Service"]
   readonly drainTimeoutMs: number
+  readonly journalDepth: () => number
+  /** Brings what this process knows of the network's monitors in line with what another owner recorded. */
+  readonly onClaimed: Effect.Effect<void, StorageError>
   /** Housekeeping beside the pipeline; runs until interrupted. */
   readonly maintain: (owner: Owner) => Effect.Effect<void>
 }): Effect.fn.Return<Supervisor, never, Scope.Scope | Egress | Secrets> {
   const { network, catalog, sinks, storage, hub } = options
   const commands = yield* Queue.bounded<Command>(64)
   const interests = new InterestVersions()
+  const condition = new NetworkCondition()
+  const metrics = new NetworkMetrics(network, yield* Effect.context<never>())
+  yield* exposeGauges(network, () => ({
+    checkpoint: condition.checkpoint?.cursor.primary ?? null,
+    head: condition.status.head?.primary ?? null,
+    inFlight: condition.pipeline?.inFlight() ?? 0,
+  }))
   let published: ReadonlyArray<unknown> = []
-  let status = new PipelineStatus()
-  let pipeline: Pipeline | null = null
-  let checkpoint: CheckpointView | null = null
-  let phase: "working" | "draining" | "completed" = "working"
-  let stopping = false
+  let ownership: Ownership | null = null
   /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
   let change: Effect.Effect<void> | null = null
   let refreshing = false
-  /** Why the network is FAILED; the next command tries again. */
-  let failure: string | null = null
-  let pipelineError: string | null = null
-  /** Another process took the network over. */
-  let taken = false
-
-  const fail = (reason: string) => {
-    const known = failure === reason
-    failure = reason
-    return known ? Effect.void : Effect.logError(`the network is FAILED: ${reason}`)
-  }
 
   const publishInterests = () => {
     const active = catalog
@@ -108,188 +98,172 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     interests.replace(active)
   }
 
-  /** The entry that holds this very compilation: none for a monitor that is gone or was edited since. */
-  const presentEntry = (monitor: CompiledMonitor): MonitorEntry | undefined => {
-    const entry = catalog.monitors.get(monitor.id)
-    return entry?.active._tag === "Success" && entry.active.success.compiled === monitor ? entry : undefined
-  }
-
-  const openPipeline = Effect.fnUntraced(function* () {
-    const owner = yield* storage.claim(network).pipe(untilStored(status))
-    const stored = yield* storage.pipeline(network).pipe(untilStored(status))
-    if (stored !== null && stored.checkpoint !== null) {
-      checkpoint = { network, cursor: stored.checkpoint, updatedAt: stored.checkpointAt }
-    }
-    // What an earlier owner showed is read before any checkpoint of this one covers it.
-    if (stored !== null) yield* hub.shown(network, stored.feedPosition)
-    yield* Effect.forkScoped(options.maintain(owner))
-    return yield* makePipeline({
-      owner,
-      storage,
-      status,
-      interests,
-      sinksOf: (monitor) => catalog.sinksOf(network, monitor),
-      sinkHandle: sinks.handle,
-      isEffective: (monitor) => presentEntry(monitor)?.effectiveFrom !== null,
-      onEffective: (monitor, from) => {
-        const entry = presentEntry(monitor)
-        if (entry !== undefined) entry.effectiveFrom = from
-      },
-      onPredicateFailure: (monitor, reason) => {
-        const entry = catalog.monitors.get(monitor)
-        if (entry !== undefined) entry.error = reason
-      },
-      onShown: (position) => hub.shown(network, position),
-      onCheckpoint: (cursor: Cursor, at: number) => {
-        checkpoint = { network, cursor, updatedAt: at }
-        return hub.checkpoint(checkpoint)
-      },
-    })
-  })
-
-  /** Works until it is told to stop, or to let a change run while there is no pipeline. */
-  const work = Effect.fnUntraced(function* (
-    running: Pipeline,
-  ): Effect.fn.Return<"between" | "stopped", PipelineFault, Scope.Scope | Egress | Secrets> {
-    /** The revision of the network that the source runs with, or waits to run with again; null while it rests. */
-    let revision: string | null = null
-    const source = yield* makeSourceSlot(
-      Effect.scoped(
-        Effect.suspend(() =>
-          runSource({
-            plugins: options.plugins,
-            definition: catalog.networks.get(network)!.definition,
-            storage,
-            pipeline: running,
-            status,
-            interests,
-          }),
-        ),
-      ),
-      (exit, run) => Effect.asVoid(Queue.offer(commands, { _tag: "SourceEnded", exit, run })),
-    )
-
-    const rest = Effect.suspend(() => {
-      revision = null
-      phase = "working"
-      status.reading = false
-      status.source = null
-      return source.stop
-    })
-
-    const refresh = Effect.fnUntraced(function* () {
-      refreshing = false
-      publishInterests()
-      const readiness = readinessOf(catalog, sinks, network)
-      if (readiness._tag === "Broken") {
-        yield* rest
-        return yield* fail(readiness.reason)
-      }
-      const failed = failure !== null
-      failure = null
-      const present = catalog.networks.get(network)?.revision ?? null
-      // A feed whose start was resolved goes on without monitors: it is simply quiet.
-      const begun = running.minted() !== null
-      if (readiness._tag === "Waiting" && !(readiness.idle && begun)) return yield* rest
-      if (revision === present && !failed) return
-      revision = present
-      phase = "working"
-      yield* source.start
-    })
-
-    const onSourceEnded = Effect.fnUntraced(function* (exit: SourceExit) {
-      if (Exit.isSuccess(exit)) {
-        if (exit.value._tag === "Invalidated") {
-          return yield* fail(`the chain took back what was already matched: ${exit.value.cause}`)
-        }
-        phase = "completed"
-        return yield* Effect.logInfo("the source's feed has ended")
-      }
-      const error = Cause.findErrorOption(exit.cause)
-      if (error._tag === "Some" && (error.value._tag === "PluginRefused" || error.value._tag === "SourceRefused")) {
-        return yield* fail(error.value.reason)
-      }
-      status.reading = false
-      status.source = messageOf(exit.cause)
-      yield* error._tag === "Some"
-        ? Effect.logWarning(`the source stopped: ${status.source}; it is started again`)
-        : Effect.logError("the source broke; it is started again", exit.cause)
-      yield* source.startLater
-    })
-
-    const drain = Effect.gen(function* () {
-      phase = "draining"
-      yield* source.stop
-      if (yield* running.drain(options.drainTimeoutMs)) return
-      yield* Effect.logWarning(
-        `not everything was delivered within ${options.drainTimeoutMs} ms; the rest is sent at the next start`,
-      )
-    })
-
-    yield* refresh()
-    while (true) {
-      const command = yield* Queue.take(commands)
-      if (command._tag === "Stop") {
-        yield* drain
-        return "stopped"
-      }
-      if (command._tag === "Between") {
-        change = command.change
-        yield* source.stop
-        yield* running.drain(0)
-        return "between"
-      }
-      if (command._tag === "Refresh") yield* refresh()
-      else if (source.isPresent(command.run)) yield* onSourceEnded(command.exit)
-    }
-  })
-
-  const runOnce = Effect.suspend(() => {
-    status = new PipelineStatus()
-    return Effect.scoped(
-      Effect.gen(function* () {
-        const opened = yield* openPipeline()
-        pipeline = opened
-        return yield* Effect.raceFirst(work(opened), opened.fault)
-      }),
-    )
-  }).pipe(Effect.ensuring(Effect.sync(() => (pipeline = null))))
-
-  /** Waits before the next run, or until a command comes. */
-  const restUntilCommand = (ms: number | null) =>
-    ms === null ? Effect.asVoid(Queue.peek(commands)) : Effect.asVoid(Effect.timeoutOption(Queue.peek(commands), ms))
-
   const runChange = Effect.suspend(() => {
     const waiting = change ?? Effect.void
     change = null
-    return waiting
+    return Effect.uninterruptible(waiting)
   })
+
+  /** Takes up what stands in the network's row. */
+  const readRow = Effect.gen(function* () {
+    const stored = yield* storage.pipeline(network).pipe(untilStored(condition.status))
+    if (stored === null) return
+    condition.paused = stored.paused
+    // What an earlier owner showed is read before any checkpoint of this one covers it.
+    yield* hub.shown(network, stored.feedPosition)
+    if (stored.checkpoint === null) return
+    condition.checkpoint = { network, cursor: stored.checkpoint, updatedAt: stored.checkpointAt }
+    yield* hub.checkpoint(condition.checkpoint)
+  })
+
+  /** Carries out what came while there was no pipeline; what the rest asked for stands in rows and conditions. */
+  const settleWaiting = Effect.gen(function* () {
+    while (Queue.sizeUnsafe(commands) > 0) {
+      yield* Effect.uninterruptible(
+        Effect.gen(function* () {
+          const command = yield* Queue.take(commands)
+          if (command._tag === "Refresh") refreshing = false
+          if (command._tag === "Between") yield* command.change
+        }),
+      )
+    }
+  })
+
+  /** Claims the network, or stands by until it can; null when it was told to stop. */
+  const own: Effect.Effect<Ownership | null, StorageError> = Effect.gen(function* () {
+    while (condition.ending === null) {
+      const claimed = yield* claimNetwork(storage, network, options.holder, sinks.longestAttemptMs()).pipe(
+        untilStored(condition.status),
+        Effect.catchTag("Held", (held) => Effect.succeed(held)),
+      )
+      if ("owner" in claimed) {
+        if (condition.heldBy !== null) yield* Effect.logInfo("the network is taken over")
+        condition.heldBy = null
+        return claimed
+      }
+      const holder = describeHolder(claimed.holder)
+      if (condition.heldBy !== holder) yield* Effect.logInfo(`the network is run by ${holder}; this process stands by`)
+      condition.heldBy = holder
+      yield* readRow
+      yield* Effect.timeoutOption(Queue.peek(commands), STANDBY_MS)
+      yield* settleWaiting
+    }
+    return null
+  })
+
+  /** Completes when something comes that an invalidation makes way for, and leaves it in the queue. */
+  const interruption: Effect.Effect<void> = Effect.gen(function* () {
+    while (true) {
+      const { _tag } = yield* Queue.peek(commands)
+      if (condition.ending === "leave" || _tag === "Between" || _tag === "TakeBack") return
+      yield* Queue.take(commands)
+      if (_tag === "Refresh") refreshing = false
+    }
+  })
+
+  const takeBack = Effect.fnUntraced(function* (owned: Ownership, invalidation: Invalidation) {
+    condition.takingBack = takingBackTo(invalidation.from)
+    const taking = makeTakingBack({
+      network,
+      ownership: owned,
+      storage,
+      status: condition.status,
+      metrics,
+      journalDepth: options.journalDepth(),
+      invalidation,
+      sinkHandle: sinks.handle,
+      onShown: (position) => hub.shown(network, position),
+    })
+    const fiber = yield* Effect.forkScoped(taking.run)
+    yield* Effect.raceFirst(Fiber.await(fiber), interruption)
+    yield* taking.leave
+    // A stop waits for the attempts under way. Whatever else comes is not kept waiting: they are made again.
+    const grace = condition.ending === "leave" ? options.drainTimeoutMs : 0
+    const exit = yield* Effect.timeoutOption(Fiber.await(fiber), grace)
+    if (Option.isNone(exit)) return yield* Fiber.interrupt(fiber)
+    if ((yield* exit.value) !== null) yield* options.onClaimed.pipe(untilStored(condition.status))
+  })
+
+  /** Looks at the rows and does what follows from them; answers whether there is more to do. */
+  const step = Effect.fnUntraced(function* (
+    owned: Ownership,
+  ): Effect.fn.Return<boolean, PipelineFault, Scope.Scope | Egress | Secrets> {
+    condition.takingBack = null
+    yield* settleWaiting
+    if (condition.ending === "leave") return false
+    yield* readRow
+    const invalidation = yield* storage.invalidation(network).pipe(untilStored(condition.status))
+    if (invalidation !== null) {
+      yield* takeBack(owned, invalidation)
+      return true
+    }
+    if (condition.ending === "finish") return false
+    if (condition.paused) {
+      yield* Queue.peek(commands)
+      return true
+    }
+    condition.status.begin()
+    yield* runPipeline({
+      ...options,
+      ownership: owned,
+      condition,
+      metrics,
+      commands,
+      interests,
+      publishInterests: () => {
+        refreshing = false
+        publishInterests()
+      },
+      keepChange: (waiting) => {
+        change = waiting
+      },
+    })
+    return true
+  })
+
+  const live = Effect.fnUntraced(function* (owned: Ownership) {
+    while (yield* Effect.scoped(step(owned))) yield* runChange
+  })
+
+  /** Owns the network until it is told to stop. */
+  const tenure = Effect.gen(function* () {
+    const owned = yield* own
+    if (owned === null) return
+    ownership = owned
+    yield* options.onClaimed.pipe(untilStored(condition.status))
+    yield* Effect.forkScoped(options.maintain(owned.owner))
+    yield* Effect.raceFirst(live(owned), owned.lease.keep(storage, owned.owner, condition.status))
+    yield* releaseNetwork(storage, owned.owner)
+  }).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        ownership = null
+      }),
+    ),
+    Effect.scoped,
+  )
 
   const loop = Effect.gen(function* () {
     let faults = 0
     while (true) {
-      if (stopping) return
       const startedAt = yield* Clock.currentTimeMillis
-      const exit: Exit.Exit<"between" | "stopped", PipelineFault> = yield* Effect.exit(runOnce)
+      const exit = yield* Effect.exit(tenure)
       yield* runChange
-      if (Exit.isSuccess(exit)) {
-        if (exit.value === "stopped") return
-        continue
-      }
-      pipelineError = messageOf(exit.cause)
-      if (stopping) return yield* Effect.logError("the pipeline broke while it was stopped", exit.cause)
-      if (isTaken(exit.cause)) {
-        // Without a lease to wait for, taking it back at once would make two processes fight for it.
-        yield* Effect.logError(`${pipelineError}; this process leaves it alone until something is changed here`)
-        taken = true
-        yield* restUntilCommand(null)
-        taken = false
+      if (Exit.isSuccess(exit)) return
+      condition.takingBack = null
+      condition.fault = messageOf(exit.cause)
+      metrics.count("faults", 1)
+      if (condition.ending !== null)
+        return yield* Effect.logError("the pipeline broke while it was stopped", exit.cause)
+      if (isFenced(exit.cause)) {
+        yield* Effect.logWarning("another process took the network over; this one stands by")
       } else {
         yield* Effect.logError("the pipeline broke; it is built again from its rows", exit.cause)
         if ((yield* Clock.currentTimeMillis) - startedAt > HEALTHY_MS) faults = 0
-        yield* restUntilCommand(Math.min(REBUILD_MS.last, REBUILD_MS.first * 2 ** Math.min(faults++, 10)))
+        const wait = Math.min(REBUILD_MS.last, REBUILD_MS.first * 2 ** Math.min(faults++, 10))
+        yield* Effect.timeoutOption(Queue.peek(commands), wait)
       }
-      pipelineError = null
+      condition.fault = null
     }
   })
   const ended = yield* Deferred.make<void>()
@@ -297,40 +271,26 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     loop.pipe(Effect.ensuring(Deferred.succeed(ended, undefined)), Effect.annotateLogs({ network })),
   )
 
+  const refresh = Effect.suspend(() => {
+    // Published at once: what is fetched after a mutation answered is matched by the monitors as they are now.
+    publishInterests()
+    if (refreshing) return Effect.void
+    refreshing = true
+    return Effect.asVoid(Queue.offer(commands, { _tag: "Refresh" }))
+  })
+
+  /** The claim that a change of the network's row is made under. */
+  const present = Effect.suspend((): Effect.Effect<Owner, Conflict | NotOwner> => {
+    if (ownership !== null) return Effect.succeed(ownership.owner)
+    if (condition.heldBy !== null) return Effect.fail(new NotOwner({ network }))
+    const why = condition.fault ?? condition.status.trouble ?? "it is starting"
+    return Effect.fail(new Conflict({ reason: `network "${network}" does not run yet: ${why}; try again` }))
+  })
+
   return {
-    activity: () => {
-      const readiness = readinessOf(catalog, sinks, network)
-      const working = pipeline !== null && (status.reading || phase === "completed")
-      const waiting = readiness._tag === "Waiting" && !(readiness.idle && working) ? readiness.reason : null
-      const state: NetworkState = taken
-        ? "STANDBY"
-        : failure !== null
-          ? "FAILED"
-          : phase === "draining"
-            ? "DRAINING"
-            : working
-              ? "RUNNING"
-              : "STARTING"
-      return {
-        state,
-        error: failure ?? pipelineError ?? status.trouble ?? waiting,
-        checkpoint,
-        head: status.head,
-        inFlightEvents: pipeline?.inFlight() ?? 0,
-        idle:
-          waiting !== null &&
-          (failure ?? pipelineError ?? status.trouble) === null &&
-          readiness._tag === "Waiting" &&
-          readiness.idle,
-      }
-    },
-    refresh: Effect.suspend(() => {
-      // Published at once: what is fetched after a mutation answered is matched by the monitors as they are now.
-      publishInterests()
-      if (refreshing) return Effect.void
-      refreshing = true
-      return Effect.asVoid(Queue.offer(commands, { _tag: "Refresh" }))
-    }),
+    activity: () => condition.activity(readinessOf(catalog, sinks, network)),
+    isHeldByOther: () => condition.heldBy !== null,
+    refresh,
     between: <A, E>(change: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         const result = yield* Deferred.make<A, E>()
@@ -339,9 +299,19 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
         // After the last run there is no pipeline that the change could disturb.
         return yield* Deferred.isDoneUnsafe(result) ? Deferred.await(result) : change
       }),
-    stop: Effect.gen(function* () {
-      stopping = true
+    pause: Effect.fnUntraced(function* (paused: boolean) {
+      yield* storage.pause(yield* present, paused)
+      condition.paused = paused
+      yield* refresh
+    }),
+    takeBack: Effect.fnUntraced(function* (what: Pick<Invalidation, "from" | "cause">) {
+      yield* storage.invalidate(yield* present, what)
+      yield* Queue.offer(commands, { _tag: "TakeBack", from: what.from })
+    }),
+    stop: Effect.fnUntraced(function* (ending: Ending) {
+      condition.ending = ending
       const finished = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))
+      if (ending === "finish") return yield* finished
       const inTime = yield* Effect.timeoutOption(finished, options.drainTimeoutMs + STOP_GRACE_MS)
       if (Option.isSome(inTime)) return
       // What cannot be interrupted must not hold up the end of the program: it is told, and not waited for.

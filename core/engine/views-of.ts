@@ -5,7 +5,7 @@ import type { Plugins } from "../plugin/registry.ts"
 import type { Stored } from "../storage/storage.ts"
 import type { MonitorEntry } from "./catalog.ts"
 import type { SinkHandle } from "../pipeline/sink-handle.ts"
-import type { NetworkActivity } from "./supervisor.ts"
+import type { NetworkActivity } from "./network-condition.ts"
 import type { MonitorView, NetworkView, SinkView } from "./views.ts"
 
 /** Without its plugin nobody knows which fields are sensitive: every top-level field is masked. */

@@ -27,7 +27,13 @@ export const Retry = Schema.Struct({
 export type Retry = typeof Retry.Type
 export const defaultRetry: Retry = { maxAttempts: 8, initialBackoffMs: 200, maxBackoffMs: 30_000 }
 
-export const NetworkDefinition = Schema.Struct({ id: ResourceId, module: Schema.NonEmptyString, config: PluginJson })
+export const NetworkDefinition = Schema.Struct({
+  id: ResourceId,
+  module: Schema.NonEmptyString,
+  config: PluginJson,
+  /** How far behind the checkpoint its journal reaches, in primaries (blocks); null: as the runtime's settings say. */
+  journalDepth: Schema.NullOr(positiveInt).pipe(orElse<number | null>(null)),
+})
 export type NetworkDefinition = typeof NetworkDefinition.Type
 
 export const MonitorDefinition = Schema.Struct({

@@ -1,14 +1,17 @@
-import { Cause, Deferred, Effect, Exit, Fiber, Option, Random } from "effect"
+import { Cause, Effect, Exit, Fiber, Option, Random } from "effect"
 import type { Retry } from "../model/resource.ts"
 import type { SinkEvent } from "../model/sink-event.ts"
 import { type DeliveryError, Transient } from "../plugin/error.ts"
 import type { Delivery, Sink } from "../plugin/sink.ts"
 import { backoffMs } from "./backoff.ts"
+import type { Draining } from "./draining.ts"
+import type { HeldLease } from "./lease.ts"
 
 /** How the attempts of one delivery ended; `reason` carries its class as prefix. */
 export type DeliveryResult =
   | { readonly _tag: "Delivered"; readonly attempts: number }
-  | { readonly _tag: "Dead"; readonly attempts: number; readonly reason: string }
+  /** `judged`: the sink refused this event as such; otherwise it used up its retries. */
+  | { readonly _tag: "Dead"; readonly attempts: number; readonly reason: string; readonly judged: boolean }
   /** The pipeline drains: no outcome, the row stays owed. */
   | { readonly _tag: "GivenUp" }
 
@@ -59,30 +62,40 @@ const attemptOnce = Effect.fnUntraced(function* (
   return new Transient({ reason: `no outcome within ${sink.timeoutMs} ms` })
 })
 
+/** What the attempts of a delivery depend on. */
+export interface Attempts {
+  readonly retry: Retry
+  readonly lease: HeldLease
+  readonly draining: Draining
+  /** Told of every failed attempt that another one may follow. */
+  readonly onRetry: (reason: string, attempt: number) => Effect.Effect<void>
+}
+
 /**
  * Delivers one event with its sink's retry policy. Fails never; ends without an outcome only when the pipeline drains
- * after a failed attempt, because a shut-down is no attempt.
- *
- * @param onRetry told of every failed attempt that another one may follow
+ * after a failed attempt, or while the lease is too short for one, because a shut-down is no attempt.
  */
 export const deliverWithRetry = Effect.fnUntraced(function* (
   sink: Sink,
-  retry: Retry,
   event: SinkEvent,
   delivery: Omit<Delivery, "attempt">,
-  draining: Deferred.Deferred<void>,
-  onRetry: (reason: string, attempt: number) => Effect.Effect<void>,
+  { retry, lease, draining, onRetry }: Attempts,
 ): Effect.fn.Return<DeliveryResult> {
   for (let attempt = 1; ; attempt++) {
+    // Another owner may send by the time that an attempt outside the lease ends.
+    if (!lease.covers(sink.timeoutMs)) {
+      yield* Effect.raceFirst(lease.untilCovers(sink.timeoutMs), draining.begun)
+      if (!lease.covers(sink.timeoutMs)) return { _tag: "GivenUp" }
+    }
     const failure = yield* attemptOnce(sink, event, { ...delivery, attempt })
     if (failure === null) return { _tag: "Delivered", attempts: attempt }
     const reason = classOf(failure)
-    const final = failure._tag === "Permanent" || failure._tag === "TooLarge" || attempt >= retry.maxAttempts
-    if (final) return { _tag: "Dead", attempts: attempt, reason }
+    const judged = failure._tag === "Permanent" || failure._tag === "TooLarge"
+    if (judged || attempt >= retry.maxAttempts) return { _tag: "Dead", attempts: attempt, reason, judged }
     yield* onRetry(reason, attempt)
     const retryAfter = failure._tag === "RateLimited" ? failure.retryAfterMs : null
     const wait = Effect.sleep(backoffMs(retry, attempt, yield* Random.next, retryAfter))
-    yield* Effect.raceFirst(wait, Deferred.await(draining))
-    if (Deferred.isDoneUnsafe(draining)) return { _tag: "GivenUp" }
+    yield* Effect.raceFirst(wait, draining.begun)
+    if (draining.isBegun) return { _tag: "GivenUp" }
   }
 })

@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import type { NotOwner, StorageError } from "../storage/storage.ts"
+import type { Held, NotOwner, StorageError } from "../storage/storage.ts"
 import type { PipelineStatus } from "./status.ts"
 
 const backoff = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)
@@ -10,7 +10,7 @@ const backoff = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced
  */
 export const untilStored =
   (status: PipelineStatus) =>
-  <A, E extends StorageError | NotOwner, R>(write: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  <A, E extends StorageError | NotOwner | Held, R>(write: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     write.pipe(
       Effect.tapError((error) => {
         if (error._tag !== "StorageError" || !error.retryable) return Effect.void

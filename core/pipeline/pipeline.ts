@@ -2,9 +2,13 @@ import { Cause, Deferred, Effect, Exit, Fiber, FiberSet, Option, type Scope } fr
 import type { Cursor } from "../model/cursor.ts"
 import type { LateBatch, SourceBatch } from "../plugin/source.ts"
 import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import { byDefinition } from "./attempt-policy.ts"
 import { makeCheckpointWriter } from "./checkpoint-writer.ts"
+import { Draining } from "./draining.ts"
 import type { InterestVersions } from "./interest-versions.ts"
+import type { HeldLease } from "./lease.ts"
 import type { CompiledMonitor, SinksOf } from "./matcher.ts"
+import type { NetworkMetrics } from "./metrics.ts"
 import { makeProcessor } from "./processor.ts"
 import { makeSettler } from "./settler.ts"
 import type { SinkHandle } from "./sink-handle.ts"
@@ -29,10 +33,14 @@ export interface Pipeline {
   readonly fault: Effect.Effect<never, PipelineFault>
   /**
    * Ends cooperatively, after its source has ended: mints what was emitted and delivers what is queued, for as long as
-   * `deadlineMs`, then writes outcomes and the checkpoint. Failing sinks get no further attempt. Answers whether
-   * everything was done; what was not stays owed.
+   * `deadlineMs`, then writes outcomes and the checkpoint. Failing sinks get no further attempt. With `leaveAfter`,
+   * nothing more is minted, and of the rows behind that cursor only attempts that have begun are finished. Answers
+   * whether everything was done; what was not stays owed.
    */
-  readonly drain: (deadlineMs: number) => Effect.Effect<boolean, PipelineFault>
+  readonly drain: (how: {
+    readonly deadlineMs: number
+    readonly leaveAfter: Cursor | null
+  }) => Effect.Effect<boolean, PipelineFault>
 }
 
 /** Rows of one page when owed rows are read back. */
@@ -42,6 +50,8 @@ const slotKey = (cursor: Cursor): string => `${cursor.primary}:${cursor.secondar
 
 export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly owner: Owner
+  readonly lease: HeldLease
+  readonly metrics: NetworkMetrics
   readonly storage: Storage["Service"]
   readonly status: PipelineStatus
   readonly interests: InterestVersions
@@ -53,13 +63,13 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
   readonly onCheckpoint: (cursor: Cursor, at: number) => Effect.Effect<void>
 }): Effect.fn.Return<Pipeline, PipelineFault, Scope.Scope> {
-  const { owner, storage, status } = options
+  const { owner, lease, metrics, storage, status } = options
   const { network } = owner
   const fault = yield* Deferred.make<never, PipelineFault>()
   const tracker = new ProgressTracker()
   const row = yield* storage.pipeline(network)
   let minted = row?.minted ?? null
-  const draining = yield* Deferred.make<void>()
+  const draining = new Draining()
 
   /** Forks a fiber whose end other than by success, or by the end of the pipeline, is the pipeline's fault. */
   const fibers = yield* FiberSet.make<void, PipelineFault>()
@@ -82,7 +92,15 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     initial: row?.checkpoint ?? null,
     onStored: options.onCheckpoint,
   })
-  const settler = yield* makeSettler({ storage, owner, status, tracker, checkpoints })
+  const settler = yield* makeSettler({
+    storage,
+    owner,
+    status,
+    onWritten: (slots) => {
+      for (const slot of slots) tracker.complete(slot)
+      checkpoints.wake()
+    },
+  })
 
   // Slots of owed rows stand before anything new, so that the checkpoint waits for them as before the restart.
   const openSlots = new Map<string, Slot>()
@@ -101,9 +119,12 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       handle: options.sinkHandle(sink),
       storage,
       owner,
+      lease,
+      metrics,
       status,
       settler,
       draining,
+      policy: byDefinition,
     })
     workers.set(sink, { worker, fiber: yield* supervise(worker.run) })
     return worker
@@ -143,6 +164,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     network,
     storage,
     owner,
+    metrics,
     status,
     tracker,
     checkpoints,
@@ -185,8 +207,12 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     settled: processor.settled,
     inFlight: () => tracker.inFlight,
     fault: Deferred.await(fault),
-    drain: Effect.fnUntraced(function* (deadlineMs) {
-      yield* Deferred.succeed(draining, undefined)
+    drain: Effect.fnUntraced(function* ({ deadlineMs, leaveAfter }) {
+      draining.begin(leaveAfter)
+      if (leaveAfter !== null) {
+        ending = true
+        yield* Fiber.interrupt(processorFiber)
+      }
       const deliver = Effect.gen(function* () {
         yield* processor.end
         yield* Fiber.await(processorFiber)

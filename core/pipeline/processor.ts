@@ -7,6 +7,7 @@ import { groupByCursor } from "./group-matches.ts"
 import type { InterestVersions } from "./interest-versions.ts"
 import { type CompiledMonitor, matchEvents, type MatchReport, type SinksOf } from "./matcher.ts"
 import { untilStored } from "./persist.ts"
+import type { NetworkMetrics } from "./metrics.ts"
 import type { PipelineStatus } from "./status.ts"
 import type { ProgressTracker, Slot } from "./tracker.ts"
 import type { WorkItem } from "./sink-worker.ts"
@@ -51,6 +52,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly network: string
   readonly storage: Storage["Service"]
   readonly owner: Owner
+  readonly metrics: NetworkMetrics
   readonly status: PipelineStatus
   readonly tracker: ProgressTracker
   readonly checkpoints: CheckpointWriter
@@ -67,7 +69,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly minted: () => Cursor | null
   readonly onMinted: (cursor: Cursor) => void
 }): Effect.fn.Return<Processor> {
-  const { network, storage, owner, status, tracker, checkpoints, interests } = options
+  const { network, storage, owner, metrics, status, tracker, checkpoints, interests } = options
   const queue = yield* Queue.bounded<Message, Cause.Done>(CAPACITY)
   let pending: Pending | null = null
   /** The end of what was matched, written or pending; null until the first batch of this run. */
@@ -75,9 +77,13 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
 
   const report = Effect.fnUntraced(function* ({ undecodable, failures }: MatchReport) {
     if (undecodable.length > 0) {
+      metrics.count("undecodable", undecodable.length)
       yield* Effect.logWarning(`${undecodable.length} events did not decode and were skipped: ${undecodable[0]}`)
     }
-    for (const { monitor, reason } of failures) options.onPredicateFailure(monitor, reason)
+    for (const { monitor, reason } of failures) {
+      metrics.count("predicateFailures", 1, { monitor })
+      options.onPredicateFailure(monitor, reason)
+    }
     if (failures.length > 0) {
       const [first] = failures
       yield* Effect.logError(
@@ -110,6 +116,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       })
       .pipe(untilStored(status))
     options.onMinted(upTo)
+    if (matches.length > 0) metrics.minted(matches, yield* Clock.currentTimeMillis)
     for (const { monitor, from } of effective) options.onEffective(monitor, from)
     if (minted.shown > 0) yield* options.onShown(minted.feedPosition)
     const items: Array<WorkItem> = []
@@ -150,6 +157,10 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
         `the source emitted up to ${formatCursor(batch.upTo)}, behind ${formatCursor(before)}: ignored`,
       )
       return
+    }
+    if (batch.events.length > 0) {
+      metrics.count("events", batch.events.length)
+      metrics.age("seen", batch.events.at(-1)!.time, yield* Clock.currentTimeMillis)
     }
     const monitors = interests.take(batch.interests)
     const matched = matchEvents(network, monitors, options.sinksOf, batch.events, before)

@@ -1,9 +1,8 @@
 import { type Cause, Effect, Queue } from "effect"
 import type { NotOwner, Outcome, Owner, Storage, StorageError } from "../storage/storage.ts"
-import type { CheckpointWriter } from "./checkpoint-writer.ts"
 import { untilStored } from "./persist.ts"
 import type { PipelineStatus } from "./status.ts"
-import type { ProgressTracker, Slot } from "./tracker.ts"
+import type { Slot } from "./tracker.ts"
 
 interface Settlement {
   readonly outcome: Outcome
@@ -29,16 +28,15 @@ export const makeSettler = Effect.fnUntraced(function* (options: {
   readonly storage: Storage["Service"]
   readonly owner: Owner
   readonly status: PipelineStatus
-  readonly tracker: ProgressTracker
-  readonly checkpoints: CheckpointWriter
+  /** Told of each group that is written, with the slots that waited for it. */
+  readonly onWritten: (slots: ReadonlyArray<Slot>) => void
 }): Effect.fn.Return<Settler> {
-  const { storage, owner, status, tracker, checkpoints } = options
+  const { storage, owner, status, onWritten } = options
   const queue = yield* Queue.bounded<Settlement, Cause.Done>(2 * GROUP)
   const writeGroup = Effect.fnUntraced(function* (group: ReadonlyArray<Settlement>) {
     const outcomes = group.map((settlement) => settlement.outcome)
     yield* storage.settle(owner, { outcomes, offered: [] }).pipe(untilStored(status))
-    for (const { slot } of group) if (slot !== null) tracker.complete(slot)
-    checkpoints.wake()
+    onWritten(group.flatMap(({ slot }) => (slot === null ? [] : [slot])))
   })
   /** Outcomes that follow each other without a wait go into one write. */
   const gather = Effect.gen(function* () {

@@ -15,11 +15,20 @@ export interface SinkRuntime {
 export class SinkHandle {
   #runtime: SinkRuntime | null
   #error: string | null
+  #isMissing: boolean
   #changed = Deferred.makeUnsafe<void>()
+
+  /** A handle of a sink that does not exist (yet). */
+  static missing(sink: string): SinkHandle {
+    const handle = new SinkHandle(null, null)
+    handle.remove(sink)
+    return handle
+  }
 
   constructor(runtime: SinkRuntime | null, error: string | null) {
     this.#runtime = runtime
     this.#error = error
+    this.#isMissing = false
   }
 
   get runtime(): SinkRuntime | null {
@@ -31,12 +40,23 @@ export class SinkHandle {
     return this.#error
   }
 
+  /** Whether no such sink exists: nobody can put it right, except by making it. */
+  get isMissing(): boolean {
+    return this.#isMissing
+  }
+
   /** Completes at the next change. */
   get changed(): Effect.Effect<void> {
     return Deferred.await(this.#changed)
   }
 
+  remove(sink: string): void {
+    this.replace(null, `sink ${sink} does not exist`)
+    this.#isMissing = true
+  }
+
   replace(runtime: SinkRuntime | null, error: string | null): void {
+    this.#isMissing = false
     this.#runtime = runtime
     this.#error = error
     const changed = this.#changed

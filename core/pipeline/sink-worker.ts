@@ -1,8 +1,13 @@
-import { type Cause, Deferred, Effect, Queue } from "effect"
+import { type Cause, Effect, Queue } from "effect"
+import type { Retry } from "../model/resource.ts"
 import { deliveryId, type Match, matchBody, retractedBody, type SinkEvent } from "../model/sink-event.ts"
 import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { AttemptPolicy } from "./attempt-policy.ts"
 import { deliverWithRetry, type DeliveryResult } from "./delivery.ts"
+import type { Draining } from "./draining.ts"
+import type { HeldLease } from "./lease.ts"
 import { untilStored } from "./persist.ts"
+import type { NetworkMetrics } from "./metrics.ts"
 import type { Settler } from "./settler.ts"
 import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
 import type { PipelineStatus } from "./status.ts"
@@ -39,31 +44,53 @@ const toSinkEvent = (row: DeliveryRow): { readonly event: SinkEvent; readonly bo
   return { event: { type: "match", id: matchId, monitor, network, event }, body: matchBody(payload) }
 }
 
+/** A delivery that got no attempt, because those before it had shown that there is nobody to hear it. */
+const SINK_DOWN: DeliveryResult = { _tag: "Dead", attempts: 0, reason: "transient: sink down", judged: false }
+
 export const makeSinkWorker = Effect.fnUntraced(function* (options: {
   readonly sink: string
   readonly handle: SinkHandle
   readonly storage: Storage["Service"]
   readonly owner: Owner
+  readonly lease: HeldLease
+  readonly metrics: NetworkMetrics
   readonly status: PipelineStatus
   readonly settler: Settler
-  /** Completes when the pipeline drains. */
-  readonly draining: Deferred.Deferred<void>
+  readonly draining: Draining
+  readonly policy: AttemptPolicy
 }): Effect.fn.Return<SinkWorker> {
-  const { handle, storage, owner, status, settler, draining } = options
+  const { sink, handle, storage, owner, lease, metrics, status, settler, draining, policy } = options
   const queue = yield* Queue.bounded<WorkItem, Cause.Done>(CAPACITY)
   let busy = false
 
-  const onRetry = (row: DeliveryRow, runtime: SinkRuntime) => (reason: string, attempt: number) =>
-    Effect.logWarning(`delivery failed (attempt ${attempt} of ${runtime.retry.maxAttempts}): ${reason}`).pipe(
-      Effect.annotateLogs({ sink: options.sink, monitor: row.monitor, match: row.matchId }),
+  const annotate = (row: DeliveryRow) => Effect.annotateLogs({ sink, monitor: row.monitor, match: row.matchId })
+
+  const onRetry = (row: DeliveryRow, retry: Retry) => (reason: string, attempt: number) => {
+    status.sinks.set(sink, reason)
+    metrics.count("failedAttempts", 1, { sink })
+    return Effect.logWarning(`delivery failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`).pipe(
+      annotate(row),
     )
+  }
 
   const deliverRow = (row: DeliveryRow, runtime: SinkRuntime): Effect.Effect<DeliveryResult> =>
     Effect.suspend(() => {
+      const retry = policy.next(runtime)
+      if (retry === null) return Effect.succeed(SINK_DOWN)
       const { event, body } = toSinkEvent(row)
       const delivery = { id: deliveryId(row.matchId, row.life, row.kind), body, nonce: null }
-      return deliverWithRetry(runtime.sink, runtime.retry, event, delivery, draining, onRetry(row, runtime))
+      return deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry: onRetry(row, retry) })
     })
+
+  const measure = ({ kind, time }: DeliveryRow, { _tag }: DeliveryResult) => {
+    metrics.count("deliveries", 1, { sink, kind, outcome: _tag === "Dead" ? "dead" : "delivered" })
+    if (_tag === "Delivered" && kind === "match") metrics.age("delivered", time, Date.now(), { sink })
+  }
+
+  const tell = (row: DeliveryRow, result: DeliveryResult & { readonly _tag: "Dead" }) =>
+    Effect.logError(`delivery is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`).pipe(
+      annotate(row),
+    )
 
   /** Delivers `items` from `position` on; a change of the sink interrupts it, and it goes on from where it stood. */
   const deliverFrom = Effect.fnUntraced(function* (
@@ -73,13 +100,19 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
   ): Effect.fn.Return<"done" | "given-up"> {
     while (position.next < items.length) {
       const { row, slot } = items[position.next]!
-      const result = yield* deliverRow(row, runtime)
-      if (result._tag === "GivenUp") return "given-up"
-      if (result._tag === "Dead") {
-        yield* Effect.logError(
-          `delivery is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`,
-        ).pipe(Effect.annotateLogs({ sink: options.sink, monitor: row.monitor, match: row.matchId }))
+      if (draining.leaves(row.cursor)) {
+        position.next++
+        continue
       }
+      const result = yield* deliverRow(row, runtime)
+      policy.ended(result)
+      if (result._tag === "GivenUp") return "given-up"
+      const more = position.next + 1 < items.length || Queue.sizeUnsafe(queue) > 0
+      // The rows behind a delivery that used up its retries wait for the same sink.
+      if (result._tag === "Dead" && !result.judged && more) status.sinks.set(sink, result.reason)
+      else status.sinks.delete(sink)
+      if (result._tag === "Dead" && result !== SINK_DOWN) yield* tell(row, result)
+      measure(row, result)
       const outcome = {
         seq: row.seq,
         state: result._tag === "Dead" ? ("dead" as const) : ("delivered" as const),
@@ -100,18 +133,20 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
   /** Answers whether the worker goes on: not after it gave up because the pipeline drains. */
   const workChunk = Effect.fnUntraced(function* (items: ReadonlyArray<WorkItem>) {
     busy = true
-    const offered = items.filter(({ row }) => row.state === "pending").map(({ row }) => row.seq)
+    const offered = items
+      .filter(({ row }) => row.state === "pending" && !draining.leaves(row.cursor))
+      .map(({ row }) => row.seq)
     if (offered.length > 0) yield* storage.settle(owner, { outcomes: [], offered }).pipe(untilStored(status))
     const position = { next: 0 }
     while (position.next < items.length) {
       const { runtime, changed } = handle
       if (runtime === null) {
-        status.sinks.set(options.sink, handle.error ?? "it is being built")
+        status.sinks.set(sink, handle.error ?? "it is being built")
         const end = yield* Effect.raceFirst(
           Effect.as(changed, "changed" as const),
-          Effect.as(Deferred.await(draining), "drained" as const),
+          Effect.as(draining.begun, "drained" as const),
         )
-        status.sinks.delete(options.sink)
+        status.sinks.delete(sink)
         if (end === "drained") return false
         continue
       }
@@ -130,6 +165,7 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
       Effect.repeat({ while: (goesOn) => goesOn }),
       Effect.asVoid,
       Effect.catchTag("Done", () => Effect.void),
+      Effect.ensuring(Effect.sync(() => status.sinks.delete(sink))),
     ),
     end: Effect.asVoid(Queue.end(queue)),
   }

@@ -14,6 +14,13 @@ export class PipelineStatus {
   /** Sinks whose worker has rows and cannot deliver them, with the reason. */
   readonly sinks = new Map<string, string>()
 
+  /** Forgets what an earlier pipeline told. */
+  begin(): void {
+    this.reading = false
+    this.source = null
+    this.sinks.clear()
+  }
+
   /** The trouble to show first: without its database a pipeline can do nothing at all. */
   get trouble(): string | null {
     const [sink] = this.sinks

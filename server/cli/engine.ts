@@ -6,11 +6,14 @@ import {
   type Feed,
   Refused,
   type Resources,
+  type RuntimeOptions,
   Seeds,
 } from "../../core/index.ts"
 import { builtInDirectories } from "../../core/plugin/loader-builtin.ts"
 import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
+import type { OpenError } from "../../core/storage/sqlite/open.ts"
 import { ScriptsDirectory } from "../../plugins/sinks/script/directory.ts"
+import type { Database } from "../environment-values.ts"
 import type { Environment } from "../environment.ts"
 import { SeedsRefused, SeedTarget } from "../seeds.ts"
 import { isLoopback } from "../http/guard.ts"
@@ -39,29 +42,34 @@ const seedTarget = Layer.effect(
   ),
 )
 
+const storageLayer = (database: Database): RuntimeOptions<OpenError>["storage"] => {
+  if (database.kind !== "postgres")
+    return layerSqlite({ path: database.kind === "memory" ? ":memory:" : database.path })
+  // Its driver takes a while to load, which no one else need wait for.
+  const loaded = Effect.promise(() => import("../../core/storage/postgres/layer.ts"))
+  return Layer.unwrap(Effect.map(loaded, ({ layerPostgres }) => layerPostgres(database)))
+}
+
+/** What the runtime of an environment is made of. */
+export const runtimeOptions = (environment: Environment): RuntimeOptions<OpenError> => ({
+  storage: storageLayer(environment.database),
+  pluginDirectories: [...builtInDirectories, ...(environment.pluginsDir === null ? [] : [environment.pluginsDir])],
+  egress: { loopback: isLoopback(environment.host), allow: environment.egressAllow },
+  settings: {
+    journalDepth: environment.journalDepth,
+    feedRetention: environment.feedRetention,
+    drainTimeoutMs: environment.drainTimeoutMs,
+  },
+})
+
 /**
  * The engine as the environment describes it, with the built-in plugins and those of the plugins directory. Its networks
  * start once `startAfter` succeeds.
  */
-export const engineLayer = (environment: Environment) => (startAfter: Effect.Effect<void>) =>
-  seedTarget.pipe(
-    Layer.provideMerge(
-      Blockwatcher.layer({
-        storage: layerSqlite({
-          path: environment.database.kind === "memory" ? ":memory:" : environment.database.path,
-        }),
-        pluginDirectories: [
-          ...builtInDirectories,
-          ...(environment.pluginsDir === null ? [] : [environment.pluginsDir]),
-        ],
-        egress: { loopback: isLoopback(environment.host), allow: environment.egressAllow },
-        settings: {
-          journalDepth: environment.journalDepth,
-          feedRetention: environment.feedRetention,
-          drainTimeoutMs: environment.drainTimeoutMs,
-        },
-        startAfter,
-      }),
-    ),
-    Layer.provide(Layer.succeed(ScriptsDirectory, environment.scriptsDir)),
-  )
+export const engineLayer =
+  (environment: Environment, options = runtimeOptions(environment)) =>
+  (startAfter: Effect.Effect<void>) =>
+    seedTarget.pipe(
+      Layer.provideMerge(Blockwatcher.layer({ ...options, startAfter })),
+      Layer.provide(Layer.succeed(ScriptsDirectory, environment.scriptsDir)),
+    )

@@ -21,3 +21,9 @@ export const sendRefusal = (response: ServerResponse, { status, code, message }:
   if (status === 401) response.setHeader("www-authenticate", "Bearer")
   sendJson(response, status, { errors: [{ message, extensions: { code } }] })
 }
+
+/** Sends a text of the given type. */
+export const sendText = (response: ServerResponse, type: string, body: string): void => {
+  response.writeHead(200, { "content-type": type, "content-length": Buffer.byteLength(body) })
+  response.end(body)
+}

@@ -19,6 +19,7 @@ export const network = (fields: Partial<NetworkView> = {}): NetworkView => ({
   id: "devnet",
   module: "evm-rpc",
   config: { chain_id: 31337 },
+  journalDepth: null,
   revision: "n1",
   state: "RUNNING",
   error: null,
@@ -196,6 +197,16 @@ export class FakeEngine {
       })
   }
 
+  #operate(name: string, id: string, options: unknown, change: Partial<NetworkView>) {
+    return Effect.suspend(() => {
+      this.calls.push({ name, input: id, options })
+      const found = this.networks.find((candidate) => candidate.id === id)
+      return found === undefined
+        ? Effect.fail(new NotFound({ resource: `network "${id}"` }))
+        : Effect.succeed({ ...found, ...change })
+    })
+  }
+
   #list<A>(list: () => ReadonlyArray<A>): Effect.Effect<ReadonlyArray<A>, any> {
     return Effect.suspend(() => {
       this.reads++
@@ -231,6 +242,9 @@ export class FakeEngine {
         deleteNetwork: this.#delete("deleteNetwork", () => this.networks),
         deleteMonitor: this.#delete("deleteMonitor", () => this.monitors),
         deleteSink: this.#delete("deleteSink", () => this.sinks),
+        pauseNetwork: (id) => this.#operate("pauseNetwork", id, undefined, { state: "PAUSED" }),
+        resumeNetwork: (id) => this.#operate("resumeNetwork", id, undefined, { state: "RUNNING" }),
+        rewindNetwork: (id, to) => this.#operate("rewindNetwork", id, to, { state: "INVALIDATING" }),
         testMonitor: (input, primary) =>
           Effect.sync(() => {
             this.calls.push({ name: "testMonitor", input, options: primary })

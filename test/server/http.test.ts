@@ -427,6 +427,17 @@ describe("health", () => {
     assert.strictEqual((await get("/readyz")).status, 503)
   })
 
+  it("gives Prometheus the states of the networks and their dead letters", async () => {
+    const response = await fetch(`${server.origin}/metrics`)
+    assert.strictEqual(response.status, 200)
+    assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/)
+    const lines = (await response.text()).split("\n")
+    assert.includeMembers(lines, [
+      'blockwatcher_network_state{network="devnet",state="RUNNING"} 1',
+      'blockwatcher_dead_letters{network="devnet"} 1',
+    ])
+  })
+
   it("lies at fixed paths, and others hold nothing", async () => {
     const response = await fetch(`${server.origin}/nothing`)
     assert.strictEqual(response.status, 404)
@@ -549,5 +560,6 @@ describe("a server with a token", () => {
     assert.strictEqual(page.status, 200)
     assert.notInclude(await page.text(), "s3cret")
     assert.strictEqual((await fetch(`${server.origin}/healthz`)).status, 200)
+    assert.strictEqual((await fetch(`${server.origin}/metrics`)).status, 401)
   })
 })

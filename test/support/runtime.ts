@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { Blockwatcher, type NetworkView, Resources, type RuntimeOptions } from "../../core/index.ts"
+import { endOf, isAfter } from "../../core/model/cursor.ts"
 import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
 import { waitUntil } from "./scripted-source.ts"
 
@@ -24,7 +25,7 @@ export const networkNow = (runtime: Runtime, id: string): Effect.Effect<NetworkV
 export const waitForCheckpoint = (runtime: Runtime, id: string, primary: number): Effect.Effect<void> =>
   waitUntil(
     `the checkpoint of ${id} is at ${primary}`,
-    Effect.map(networkNow(runtime, id), ({ checkpoint }) => (checkpoint?.cursor.primary ?? -1) >= primary),
+    Effect.map(networkNow(runtime, id), ({ checkpoint }) => checkpoint !== null && !isAfter(endOf(primary), checkpoint.cursor)),
   )
 
 export type { Runtime }

@@ -25,7 +25,10 @@ interface Selector {
 
 /** A feed that a test writes block by block; block numbers begin at 1. */
 export class ScriptedFeed {
-  readonly blocks: Array<ReadonlyArray<ScriptedEvent>> = []
+  blocks: Array<ReadonlyArray<ScriptedEvent>> = []
+  /** The branch on which each block lies: part of its hash. */
+  #branches: Array<string> = []
+  #forks = 0
   readonly #grown = Latch.makeUnsafe(false)
   #ending: SourceOutcome | null = null
   /** Set to make the source refuse to start with this reason. */
@@ -34,7 +37,20 @@ export class ScriptedFeed {
   emitted = 0
 
   append(...blocks: ReadonlyArray<ReadonlyArray<ScriptedEvent>>): void {
+    this.#add("", blocks)
+  }
+
+  /** Replaces every block behind `primary` by those of another branch; a source that emitted them finds out. */
+  fork(primary: number, branch: string, ...blocks: ReadonlyArray<ReadonlyArray<ScriptedEvent>>): void {
+    this.blocks = this.blocks.slice(0, primary)
+    this.#branches = this.#branches.slice(0, primary)
+    this.#forks++
+    this.#add(branch, blocks)
+  }
+
+  #add(branch: string, blocks: ReadonlyArray<ReadonlyArray<ScriptedEvent>>): void {
     this.blocks.push(...blocks)
+    this.#branches.push(...blocks.map(() => branch))
     this.#grown.openUnsafe()
   }
 
@@ -44,7 +60,15 @@ export class ScriptedFeed {
   }
 
   anchor(primary: number): Anchor {
-    return { primary, hash: `0x${primary.toString(16).padStart(64, "0")}` }
+    const branch = Buffer.from(this.#branches[primary - 1] ?? "").toString("hex")
+    return { primary, hash: `0x${branch}${primary.toString(16).padStart(64 - branch.length, "0")}` }
+  }
+
+  /** The cursor behind which the anchors that a run knows are no longer those of the feed; null while they are. */
+  #forkPoint(known: ReadonlyArray<Anchor>): Cursor | null {
+    if (known.every(({ primary, hash }) => this.anchor(primary).hash === hash)) return null
+    const common = known.filter(({ primary, hash }) => this.anchor(primary).hash === hash)
+    return endOf(Math.max(0, ...common.map(({ primary }) => primary)))
   }
 
   #events(block: number, interests: InterestSet<Selector>): Array<SourceEvent> {
@@ -77,7 +101,12 @@ export class ScriptedFeed {
         if (behind === null || isAfter(event.cursor, behind)) events.push(event)
       }
     }
-    return { events, upTo: endOf(to), resume: [this.anchor(to)], interests: interests.version }
+    return {
+      events,
+      upTo: endOf(to),
+      resume: blocksOf(from, to).map((block) => this.anchor(block)),
+      interests: interests.version,
+    }
   }
 
   readonly run = (range: number) => {
@@ -85,24 +114,33 @@ export class ScriptedFeed {
       Effect.gen({ self: this }, function* () {
         if (this.refusal !== null) return yield* new SourceRefused({ reason: this.refusal })
         let behind = run.resume.cursor
+        const known = [...run.resume.anchors]
+        let checkedAt = -1
         while (true) {
+          const from = checkedAt === this.#forks ? null : this.#forkPoint(known)
+          if (from !== null) return { _tag: "Invalidated", from, cause: "another branch" } as const
+          checkedAt = this.#forks
           yield* run.head(endOf(this.blocks.length))
-          const from = isAfter(endOf(behind.primary), behind) ? Math.max(behind.primary, 1) : behind.primary + 1
-          if (from > this.blocks.length) {
+          const next = isAfter(endOf(behind.primary), behind) ? Math.max(behind.primary, 1) : behind.primary + 1
+          if (next > this.blocks.length) {
             if (this.#ending !== null) return this.#ending
             this.#grown.closeUnsafe()
             yield* this.#grown.await
             continue
           }
-          const to = Math.min(from + range - 1, this.blocks.length)
-          const batch = this.batch(from, to, yield* run.interests, behind)
+          const to = Math.min(next + range - 1, this.blocks.length)
+          const batch = this.batch(next, to, yield* run.interests, behind)
           behind = batch.upTo
+          known.push(...batch.resume)
           yield* run.emit(batch)
           this.emitted++
         }
       })
   }
 }
+
+const blocksOf = (from: number, to: number): ReadonlyArray<number> =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i)
 
 /** A source plugin over a scripted feed. `start`: the first block; `range`: blocks in one batch. */
 export const scriptedSource = (feed: ScriptedFeed, name = "scripted") =>

@@ -29,6 +29,10 @@ export const makeFeed = Effect.fnUntraced(function* (limits: FeedLimits) {
   for (const { network, position } of yield* store.feedStates()) announcements.shown(network, position)
   log.skipTo(announcements.newest)
   yield* Effect.forkScoped(runReader(store, announcements, log, limits.page))
+  yield* store.feedGrowth.pipe(
+    Stream.runForEach(({ network, position }) => Effect.sync(() => announcements.shown(network, position))),
+    Effect.forkScoped,
+  )
   yield* Effect.forkScoped(runPoller(store, announcements, () => log.subscribers + checkpointReaders > 0))
 
   /** Where a subscription begins, or why it cannot. */

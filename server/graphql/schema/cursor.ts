@@ -1,5 +1,7 @@
-import type { Cursor } from "../../../core/model/cursor.ts"
+import { type Cursor, MAX_SECONDARY } from "../../../core/model/cursor.ts"
 import { builder } from "../builder.ts"
+import { blockNumber } from "../input.ts"
+import { invalid } from "../problems.ts"
 
 export const CursorType = builder.objectRef<Cursor>("Cursor").implement({
   description: "A position in a source's feed. Cursors are ordered by `primary`, then by `secondary`.",
@@ -11,3 +13,22 @@ export const CursorType = builder.objectRef<Cursor>("Cursor").implement({
     }),
   }),
 })
+
+export const CursorInput = builder.inputType("CursorInput", {
+  description: "A position in a source's feed; without a `secondary`, the end of that primary.",
+  fields: (t) => ({
+    primary: t.field({ type: "BigInt", description: "On EVM chains the block number." }),
+    secondary: t.int({ required: false, description: "On EVM chains the place in the block, as in Cursor." }),
+  }),
+})
+
+/** The cursor that an input stands for. Throws INVALID for one that cannot be. */
+export const toCursor = (
+  path: string,
+  { primary, secondary }: { readonly primary: bigint; readonly secondary?: number | null | undefined },
+): Cursor => {
+  if (secondary != null && secondary < 0) {
+    throw invalid([{ path: `${path}.secondary`, message: `is ${secondary}; it lies between 0 and ${MAX_SECONDARY}` }])
+  }
+  return { primary: blockNumber(`${path}.primary`, primary), secondary: secondary ?? MAX_SECONDARY }
+}

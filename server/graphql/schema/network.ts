@@ -4,7 +4,7 @@ import { builder } from "../builder.ts"
 import { toDefinition, toPutOptions } from "../input.ts"
 import { run } from "../run.ts"
 import { CheckpointType } from "./checkpoint.ts"
-import { CursorType } from "./cursor.ts"
+import { CursorInput, CursorType, toCursor } from "./cursor.ts"
 import { MonitorType, NetworkType } from "./refs.ts"
 
 const states = {
@@ -30,6 +30,11 @@ NetworkType.implement({
     config: t.expose("config", {
       type: "JSON",
       description: "The plugin's config. Sensitive fields are masked; a put of the masked value keeps the stored one.",
+    }),
+    journalDepth: t.exposeInt("journalDepth", {
+      nullable: true,
+      description:
+        "How many blocks behind the checkpoint deliveries are remembered, so that they can be retracted. Null: as the server is set.",
     }),
     state: t.expose("state", { type: NetworkStateType, description: "What its pipeline does at present." }),
     error: t.exposeString("error", {
@@ -91,6 +96,11 @@ const NetworkInput = builder.inputType("NetworkInput", {
       type: "JSON",
       description: "The plugin's config. Secrets are references: `env:NAME`, `file:PATH`.",
     }),
+    journalDepth: t.int({
+      required: false,
+      description:
+        "How many blocks behind the checkpoint deliveries are remembered, so that they can be retracted. Unless set, as the server is set.",
+    }),
     ifRevision: t.string({ required: false, description: "CONFLICT unless the stored network has this revision." }),
     validateOnly: t.boolean({
       required: false,
@@ -110,6 +120,47 @@ builder.mutationFields((t) => ({
       return run(
         context,
         Resources.use((resources) => resources.putNetwork(toDefinition(input), toPutOptions(input))),
+      )
+    },
+  }),
+  pauseNetwork: t.field({
+    type: NetworkType,
+    description: "Lets a network rest, also over restarts: its source and sinks stop, what is owed stays owed.",
+    args: { id: t.arg.id({ description: "The network's id." }) },
+    resolve: (_, { id }, context) => {
+      context.views.forget()
+      return run(
+        context,
+        Resources.use((resources) => resources.pauseNetwork(id)),
+      )
+    },
+  }),
+  resumeNetwork: t.field({
+    type: NetworkType,
+    description: "Lets a paused network go on, and tries a FAILED one again.",
+    args: { id: t.arg.id({ description: "The network's id." }) },
+    resolve: (_, { id }, context) => {
+      context.views.forget()
+      return run(
+        context,
+        Resources.use((resources) => resources.resumeNetwork(id)),
+      )
+    },
+  }),
+  rewindNetwork: t.field({
+    type: NetworkType,
+    description:
+      "Takes back everything behind a position, as if the chain had: retracts what the journal holds, then goes on from there (or stays paused). CONFLICT above the checkpoint and below the start.",
+    args: {
+      id: t.arg.id({ description: "The network's id." }),
+      to: t.arg({ type: CursorInput, description: "The last position that stays." }),
+    },
+    resolve: (_, { id, to }, context) => {
+      context.views.forget()
+      const cursor = toCursor("to", to)
+      return run(
+        context,
+        Resources.use((resources) => resources.rewindNetwork(id, cursor)),
       )
     },
   }),

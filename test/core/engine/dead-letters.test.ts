@@ -4,6 +4,7 @@ import { DeadLetters, deadLetterSeq, type DeadLettersRequest, noReplay } from ".
 import { encodePayload } from "../../../core/model/sink-event.ts"
 import { layerSqlite } from "../../../core/storage/sqlite/layer.ts"
 import { Storage } from "../../../core/storage/storage.ts"
+import { lease } from "../storage/builders.ts"
 
 const database = () => DeadLetters.layer.pipe(Layer.provideMerge(Layer.fresh(layerSqlite({ path: ":memory:" }))))
 
@@ -16,7 +17,7 @@ const payload = (network: string, id: string, monitor: string) =>
  */
 const die = Effect.fnUntraced(function* (network: string, count: number) {
   const store = yield* Storage
-  const owner = yield* store.claim(network)
+  const owner = yield* store.claim(network, lease())
   yield* store.begin(owner, { primary: 0, secondary: 0 })
   const { rows } = yield* store.mint(owner, {
     upTo: { primary: count, secondary: 1 },

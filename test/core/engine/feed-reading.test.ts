@@ -7,6 +7,7 @@ import { encodePayload } from "../../../core/model/sink-event.ts"
 import { layerSqlite } from "../../../core/storage/sqlite/layer.ts"
 import { type NewMatch, type Owner, Storage, type StoredFeedItem } from "../../../core/storage/storage.ts"
 import { Generator } from "../model/field-generator.ts"
+import { lease } from "../storage/builders.ts"
 import { END, followWhile, monitors, networks, pause, type Written } from "./feed-follow.ts"
 import { feedLayer, items } from "./feed-harness.ts"
 import { FeedTable } from "./feed-table.ts"
@@ -57,7 +58,7 @@ class Minter implements Written {
       const store = yield* Storage
       let owner = this.#owners.get(network)
       if (owner === undefined) {
-        owner = yield* store.claim(network)
+        owner = yield* store.claim(network, lease())
         this.#owners.set(network, owner)
         yield* store.begin(owner, { primary: 0, secondary: 0 })
       }

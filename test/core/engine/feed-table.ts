@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import type { Cursor } from "../../../core/model/cursor.ts"
 import { encodePayload } from "../../../core/model/sink-event.ts"
 import {
@@ -84,6 +84,7 @@ export class FeedTable implements Written {
           .filter((item) => standing !== true || !ended.has(item.matchId))
           .slice(0, limit)
       }),
+    feedGrowth: Stream.never,
     feedStates: (network) =>
       this.#read(() => {
         this.states++
@@ -107,6 +108,8 @@ export class FeedTable implements Written {
           checkpoint: cursor,
           checkpointAt: checkpoint?.at ?? 0,
           feedPosition: position,
+          start: cursor,
+          paused: false,
         }
       }),
   })

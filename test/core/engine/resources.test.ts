@@ -189,21 +189,6 @@ describe("resources", () => {
     }),
   )
 
-  it.live("a feed that took back what was matched leaves its network FAILED with that reason", () =>
-    Effect.gen(function* () {
-      const feed = new ScriptedFeed()
-      feed.append([transfer(1)])
-      const runtime = yield* start(feed)
-      yield* waitForCheckpoint(runtime, "test", 1)
-      feed.end({ _tag: "Invalidated", from: { primary: 0, secondary: 0 }, cause: "block 1 has another hash" })
-      yield* waitUntil(
-        "FAILED",
-        Effect.map(networkNow(runtime, "test"), ({ state }) => state === "FAILED"),
-      )
-      assert.match((yield* networkNow(runtime, "test")).error ?? "", /took back.*block 1 has another hash/)
-    }),
-  )
-
   it.live("testMonitor shows what a monitor would match, and stores nothing", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()

@@ -79,7 +79,7 @@ describe("a change under way", () => {
       const feed = new ScriptedFeed()
       const stored = new Gate("open")
       const { runtime, storage } = yield* startOver(
-        ({ change }) => ({ change: (changes) => Effect.andThen(change(changes), stored.pass) }),
+        ({ change }) => ({ change: (changes) => Effect.tap(change(changes), () => stored.pass) }),
         { plugins: [scriptedSource(feed)], resources: definitions([recorder("mine").sink]) },
       )
       const { putMonitor, monitors } = resourcesOf(runtime)

@@ -4,6 +4,7 @@ import { describe } from "vitest"
 import { endOf, SourceUnavailable, Storage } from "../../../../core/index.ts"
 import { InterestVersions } from "../../../../core/pipeline/interest-versions.ts"
 import { makeProcessor } from "../../../../core/pipeline/processor.ts"
+import { NetworkMetrics } from "../../../../core/pipeline/metrics.ts"
 import { PipelineStatus } from "../../../../core/pipeline/status.ts"
 import { ProgressTracker } from "../../../../core/pipeline/tracker.ts"
 import { networkNow, resourcesOf, startRuntime, waitForCheckpoint } from "../../../support/runtime.ts"
@@ -99,6 +100,7 @@ describe("a source", () => {
           network: "test",
           owner: { network: "test", epoch: 1 },
           storage,
+          metrics: new NetworkMetrics("test", Context.empty()),
           status: new PipelineStatus(),
           tracker: new ProgressTracker(),
           checkpoints: { wake: () => {}, stored: () => Effect.void, flush: Effect.void, run: Effect.never },

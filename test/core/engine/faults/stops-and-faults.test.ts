@@ -70,10 +70,10 @@ describe("a runtime that is closed", () => {
       const scope = yield* Scope.make()
       const { runtime } = yield* startOver(
         ({ claim, settle }) => ({
-          claim: (network) =>
+          claim: (network, lease) =>
             Effect.andThen(
               Effect.sync(() => claims++),
-              claim(network),
+              claim(network, lease),
             ),
           settle: (owner, input) => (input.outcomes.length > 0 ? corrupt("settle") : settle(owner, input)),
         }),

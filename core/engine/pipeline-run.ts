@@ -1,0 +1,262 @@
+import { Cause, Effect, Exit, Queue, type Scope } from "effect"
+import { type Cursor, formatCursor } from "../model/cursor.ts"
+import type { CompiledMonitor } from "../pipeline/matcher.ts"
+import type { InterestVersions } from "../pipeline/interest-versions.ts"
+import { beforeAll } from "../pipeline/draining.ts"
+import type { NetworkMetrics } from "../pipeline/metrics.ts"
+import { untilStored } from "../pipeline/persist.ts"
+import { makePipeline, type Pipeline, type PipelineFault } from "../pipeline/pipeline.ts"
+import type { Egress } from "../plugin/egress.ts"
+import type { Plugins } from "../plugin/registry.ts"
+import type { Secrets } from "../plugin/secrets.ts"
+import type { SourceOutcome } from "../plugin/source.ts"
+import type { Storage } from "../storage/storage.ts"
+import type { Catalog, MonitorEntry } from "./catalog.ts"
+import type { FeedHub } from "./feed/hub.ts"
+import type { NetworkCondition } from "./network-condition.ts"
+import type { Ownership } from "./ownership.ts"
+import { readinessOf } from "./readiness.ts"
+import type { SinkRegistry } from "./sink-registry.ts"
+import { runSource } from "./source-runner.ts"
+import { makeSourceSlot, type SourceExit } from "./source-slot.ts"
+import type { Command } from "./supervisor-command.ts"
+
+export interface PipelineRunOptions {
+  readonly network: string
+  readonly catalog: Catalog
+  readonly sinks: SinkRegistry
+  readonly plugins: Plugins["Service"]
+  readonly storage: Storage["Service"]
+  readonly hub: FeedHub["Service"]
+  readonly drainTimeoutMs: number
+  readonly ownership: Ownership
+  readonly condition: NetworkCondition
+  readonly metrics: NetworkMetrics
+  readonly commands: Queue.Queue<Command>
+  readonly interests: InterestVersions
+  readonly publishInterests: () => void
+  /** Keeps the change that is to run once no pipeline does. */
+  readonly keepChange: (change: Effect.Effect<void>) => void
+}
+
+type Invalidated = SourceOutcome & { readonly _tag: "Invalidated" }
+
+/** Runs a network's pipeline, and its source while it can, until a command ends it. Closing the scope closes both. */
+export const runPipeline = Effect.fnUntraced(function* (
+  options: PipelineRunOptions,
+): Effect.fn.Return<void, PipelineFault, Scope.Scope | Egress | Secrets> {
+  const { condition } = options
+  const opened = yield* openPipeline(options)
+  condition.pipeline = opened
+  return yield* Effect.raceFirst(work(options, opened), opened.fault).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        condition.pipeline = null
+        condition.phase = "working"
+      }),
+    ),
+  )
+})
+
+const openPipeline = ({
+  network,
+  catalog,
+  sinks,
+  storage,
+  hub,
+  ownership,
+  condition,
+  metrics,
+  interests,
+}: PipelineRunOptions) => {
+  /** The entry that holds this very compilation: none for a monitor that is gone or was edited since. */
+  const presentEntry = (monitor: CompiledMonitor): MonitorEntry | undefined => {
+    const entry = catalog.monitors.get(monitor.id)
+    return entry?.active._tag === "Success" && entry.active.success.compiled === monitor ? entry : undefined
+  }
+  return makePipeline({
+    ...ownership,
+    metrics,
+    storage,
+    status: condition.status,
+    interests,
+    sinksOf: (monitor) => catalog.sinksOf(network, monitor),
+    sinkHandle: sinks.handle,
+    isEffective: (monitor) => presentEntry(monitor)?.effectiveFrom !== null,
+    onEffective: (monitor, from) => {
+      const entry = presentEntry(monitor)
+      if (entry !== undefined) entry.effectiveFrom = from
+    },
+    onPredicateFailure: (monitor, reason) => {
+      const entry = catalog.monitors.get(monitor)
+      if (entry !== undefined) entry.error = reason
+    },
+    onShown: (position) => hub.shown(network, position),
+    onCheckpoint: (cursor: Cursor, at: number) => {
+      const checkpoint = { network, cursor, updatedAt: at }
+      condition.checkpoint = checkpoint
+      return hub.checkpoint(checkpoint)
+    },
+  })
+}
+
+/** Works until it is told to stop, or until the rows have to be looked at again while there is no pipeline. */
+const work = Effect.fnUntraced(function* (
+  options: PipelineRunOptions,
+  running: Pipeline,
+): Effect.fn.Return<void, PipelineFault, Scope.Scope | Egress | Secrets> {
+  const { network, catalog, sinks, storage, condition, commands, interests } = options
+  const { status } = condition
+  /** The revision of the network that the source runs with, or waits to run with again; null while it rests. */
+  let revision: string | null = null
+  const source = yield* makeSourceSlot(
+    Effect.scoped(
+      Effect.suspend(() =>
+        runSource({
+          plugins: options.plugins,
+          definition: catalog.networks.get(network)!.definition,
+          storage,
+          pipeline: running,
+          status,
+          interests,
+        }),
+      ),
+    ),
+    (exit, run) => Effect.asVoid(Queue.offer(commands, { _tag: "SourceEnded", exit, run })),
+  )
+
+  const rest = Effect.suspend(() => {
+    revision = null
+    condition.phase = "working"
+    status.reading = false
+    status.source = null
+    return source.stop
+  })
+
+  const fail = (reason: string) => {
+    const known = condition.failure === reason
+    condition.failure = reason
+    return known ? Effect.void : Effect.logError(`the network is FAILED: ${reason}`)
+  }
+
+  const refresh = Effect.fnUntraced(function* () {
+    options.publishInterests()
+    const readiness = readinessOf(catalog, sinks, network)
+    if (readiness._tag === "Broken") {
+      yield* rest
+      return yield* fail(readiness.reason)
+    }
+    const failed = condition.failure !== null
+    condition.failure = null
+    const present = catalog.networks.get(network)?.revision ?? null
+    // A feed whose start was resolved goes on without monitors: it is simply quiet.
+    const begun = running.minted() !== null
+    if (readiness._tag === "Waiting" && !(readiness.idle && begun)) return yield* rest
+    if (revision === present && !failed) return
+    revision = present
+    condition.phase = "working"
+    yield* source.start
+  })
+
+  const onSourceEnded = Effect.fnUntraced(function* (exit: Exclude<SourceExit, Exit.Success<Invalidated>>) {
+    if (Exit.isSuccess(exit)) {
+      condition.phase = "completed"
+      return yield* Effect.logInfo("the source's feed has ended")
+    }
+    const error = Cause.findErrorOption(exit.cause)
+    if (error._tag === "Some" && (error.value._tag === "PluginRefused" || error.value._tag === "SourceRefused")) {
+      return yield* fail(error.value.reason)
+    }
+    status.reading = false
+    status.source = messageOf(exit.cause)
+    yield* error._tag === "Some"
+      ? Effect.logWarning(`the source stopped: ${status.source}; it is started again`)
+      : Effect.logError("the source broke; it is started again", exit.cause)
+    yield* source.startLater
+  })
+
+  const drain = Effect.fnUntraced(function* (deadlineMs: number, leaveAfter: Cursor | null) {
+    condition.phase = "draining"
+    yield* source.stop
+    return yield* running.drain({ deadlineMs, leaveAfter })
+  })
+
+  const invalidatedBy = (command: Command): Invalidated | undefined =>
+    command._tag === "SourceEnded" &&
+    source.isPresent(command.run) &&
+    Exit.isSuccess(command.exit) &&
+    command.exit.value._tag === "Invalidated"
+      ? command.exit.value
+      : undefined
+
+  const record = ({ from, cause }: Invalidated) =>
+    Effect.logWarning(`the chain took back everything behind ${formatCursor(from)}: ${cause}`).pipe(
+      Effect.andThen(storage.invalidate(options.ownership.owner, { from, cause }).pipe(untilStored(status))),
+    )
+
+  const stop = Effect.gen(function* () {
+    let leaveAfter: Cursor | null = null
+    if (condition.ending === "finish") {
+      // What the source found before it was told to end is known here alone: the network is not there to find it again.
+      for (const command of yield* Queue.clear(commands)) {
+        const invalidated = invalidatedBy(command)
+        if (invalidated === undefined) continue
+        leaveAfter = invalidated.from
+        yield* record(invalidated)
+      }
+    }
+    if (yield* drain(options.drainTimeoutMs, leaveAfter)) return
+    yield* Effect.logWarning(
+      `not everything was delivered within ${options.drainTimeoutMs} ms; the rest is sent at the next start`,
+    )
+  })
+
+  yield* refresh()
+  while (true) {
+    const command = yield* Queue.take(commands)
+    switch (command._tag) {
+      case "Stop": {
+        yield* stop
+        return
+      }
+      case "Between": {
+        options.keepChange(command.change)
+        yield* drain(0, null)
+        return
+      }
+      case "TakeBack": {
+        condition.takingBack = takingBackTo(command.from)
+        yield* drain(options.drainTimeoutMs, command.from)
+        return
+      }
+      case "Refresh": {
+        if (condition.paused) {
+          options.publishInterests()
+          yield* drain(options.drainTimeoutMs, beforeAll)
+          return
+        }
+        yield* refresh()
+        break
+      }
+      case "SourceEnded": {
+        const invalidated = invalidatedBy(command)
+        if (invalidated !== undefined) {
+          yield* record(invalidated)
+          condition.takingBack = takingBackTo(invalidated.from)
+          yield* drain(options.drainTimeoutMs, invalidated.from)
+          return
+        }
+        if (source.isPresent(command.run)) yield* onSourceEnded(command.exit)
+      }
+    }
+  }
+})
+
+/** What an invalidation does, in words. */
+export const takingBackTo = (from: Cursor): string => `takes back everything behind ${formatCursor(from)}`
+
+/** The message of what a cause comes down to. */
+export const messageOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return error instanceof Error ? error.message : String(error)
+}

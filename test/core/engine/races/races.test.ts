@@ -1,0 +1,120 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, References } from "effect"
+import { type Choices, choices, isSoak, seed } from "../../../system/seed.ts"
+import { drawFocus, drawMutation, KINDS, type Mutation, outcomeOf, revisionsOf } from "./mutation.ts"
+import { type EndState, makeWorld, type World } from "./world.ts"
+
+/** Every kind of mutation against every other, and against its own. */
+const KIND_PAIRS = Array.from({ length: KINDS }, (_, a) =>
+  Array.from({ length: KINDS - a }, (_, b) => [a, a + b] as const),
+).flat()
+
+/** One pair alone, run again and again, because its moments are not those of the first time. */
+const only = process.env["BLOCKWATCHER_TEST_PAIR"]
+const PAIRS =
+  only === undefined
+    ? Array.from({ length: isSoak ? 1_000 : KIND_PAIRS.length }, (_, i) => i)
+    : Array(50).fill(Number(only))
+const TIMEOUT_MS = isSoak ? 3_600_000 : 600_000
+
+type Order = (first: Effect.Effect<string>, second: Effect.Effect<string>, world: World) => Effect.Effect<Outcomes>
+type Outcomes = readonly [string, string]
+
+interface End extends EndState {
+  readonly outcomes: Outcomes
+}
+
+/** A fresh world, brought to where the race begins; what is drawn is the same each time. */
+const prepare = Effect.fnUntraced(function* (random: Choices, kinds: readonly [number, number]) {
+  const world = yield* makeWorld
+  yield* world.quiet
+  const steps = random.between(0, 4)
+  for (let step = 0; step < steps; step++) {
+    yield* outcomeOf(drawMutation(random, random.between(0, KINDS - 1), drawFocus(random), new Map()), world)
+    yield* world.quiet
+  }
+  const revisions = yield* Effect.orDie(revisionsOf(world))
+  const focus = drawFocus(random)
+  return {
+    world,
+    pair: [drawMutation(random, kinds[0], focus, revisions), drawMutation(random, kinds[1], focus, revisions)] as const,
+  }
+})
+
+/** What sinks hold of what a discard gave up is left out: whether they had heard of it depends on the moment. */
+const comparable = (end: End, pair: ReadonlyArray<Mutation>): End => {
+  const given = new Set(pair.map(({ discards }) => discards))
+  const isGiven = (sink: string, key: string) => given.has(sink) || key.split("/").some((id) => given.has(id))
+  return {
+    ...end,
+    held: Object.fromEntries(
+      Object.entries(end.held).map(([sink, keys]) => [sink, keys.filter((key) => !isGiven(sink, key))]),
+    ),
+  }
+}
+
+const endOf = (stream: number, order: Order): Effect.Effect<{ readonly end: End; readonly names: string }> =>
+  Effect.gen(function* () {
+    const { world, pair } = yield* prepare(choices(stream), KIND_PAIRS[stream % KIND_PAIRS.length]!)
+    const [first, second] = pair
+    const outcomes = yield* order(outcomeOf(first, world), outcomeOf(second, world), world)
+    yield* world.quiet
+    const definitions = yield* world.definitions
+    yield* world.goOn
+    const end = { outcomes, definitions, ...(yield* world.standing) }
+    return { end: comparable(end, pair), names: `${first.name}\n${second.name}` }
+  }).pipe(Effect.scoped, Effect.orDie)
+
+const inOrder: Order = Effect.fnUntraced(function* (first, second, { quiet }) {
+  const one = yield* first
+  yield* quiet
+  return [one, yield* second]
+})
+
+const inReverse: Order = Effect.fnUntraced(function* (first, second, { quiet }) {
+  const two = yield* second
+  yield* quiet
+  return [yield* first, two]
+})
+
+/** Both at once, or one a few steps behind the other. */
+const atOnce = (random: Choices): Order => {
+  const steps = random.chance(0.5) ? 0 : random.between(1, 60)
+  const late = Effect.forEach(Array(steps), () => Effect.yieldNow, { discard: true })
+  const firstIsLate = random.chance(0.5)
+  return (first, second) =>
+    Effect.all(
+      [firstIsLate ? Effect.andThen(late, first) : first, firstIsLate ? second : Effect.andThen(late, second)],
+      {
+        concurrency: "unbounded",
+      },
+    )
+}
+
+const same = (a: End, b: End) => JSON.stringify(a) === JSON.stringify(b)
+
+describe(`two mutations at once (BLOCKWATCHER_TEST_SEED=${seed})`, () => {
+  it.live(
+    `end as one of their two orders, ${PAIRS.length} pairs`,
+    () =>
+      Effect.gen(function* () {
+        const failed: Array<number> = []
+        for (const [round, pair] of PAIRS.entries()) {
+          const { end, names } = yield* endOf(pair, atOnce(choices(1_000_000 + pair + round * 1_009)))
+          const forward = yield* endOf(pair, inOrder)
+          if (same(end, forward.end)) continue
+          const backward = yield* endOf(pair, inReverse)
+          if (same(end, backward.end)) continue
+          failed.push(pair)
+          console.error(
+            `BLOCKWATCHER_TEST_SEED=${seed} BLOCKWATCHER_TEST_PAIR=${pair}\n${names}\n` +
+              Object.entries({ atOnce: end, inOrder: forward.end, inReverse: backward.end })
+                .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+                .join("\n"),
+          )
+        }
+        assert.deepStrictEqual(failed, [])
+      }).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
+    TIMEOUT_MS,
+  )
+})
