@@ -12,7 +12,7 @@ export const TOKEN_ABI = artifact.abi as Abi
 /** What each holder gets, in units of 10^-6. */
 const SHARE = 10n ** 18n
 
-/** Deploys the token as the first transaction of a fresh node and divides its supply among the holders. */
+/** Deploys the token as the first transaction of a fresh node, divides its supply among the holders, and answers its block. */
 export const deployToken = Effect.fnUntraced(function* (
   wallet: Wallet,
   deployer: Address,
@@ -32,4 +32,5 @@ export const deployToken = Effect.fnUntraced(function* (
       reason: `the token was created at ${receipt.contractAddress} and not at ${TOKEN_ADDRESS}; the node was not fresh`,
     })
   }
+  return receipt.blockNumber
 })

@@ -1,5 +1,5 @@
 import { Effect, Random } from "effect"
-import type { Address } from "viem"
+import { type Address, encodeFunctionData, type Hex } from "viem"
 import { TOKEN_ABI, TOKEN_ADDRESS } from "./token.ts"
 import type { Wallet } from "./wallet.ts"
 
@@ -33,16 +33,17 @@ export const movesOf = Effect.fnUntraced(function* (second: number, holders: Rea
   return moves
 })
 
-const send = (wallet: Wallet, { kind, from, to, value }: Move) =>
-  wallet.attempt((client) =>
-    client.writeContract({
-      account: from,
-      address: TOKEN_ADDRESS,
-      abi: TOKEN_ABI,
-      functionName: kind,
-      args: [to, value],
-    }),
-  )
+/** What a move's sender sends, to the token. */
+export const callOf = ({ kind, from, to, value }: Move): { from: Address; to: Address; data: Hex } => ({
+  from,
+  to: TOKEN_ADDRESS,
+  data: encodeFunctionData({ abi: TOKEN_ABI, functionName: kind, args: [to, value] }),
+})
+
+const send = (wallet: Wallet, move: Move) => {
+  const { from, to, data } = callOf(move)
+  return wallet.attempt((client) => client.sendTransaction({ account: from, to, data }))
+}
 
 /** Sends moves each second, for ever. A second in which the node does not answer is left out; the first one is logged. */
 export const keepMoving = (wallet: Wallet, holders: ReadonlyArray<Address>): Effect.Effect<never> =>

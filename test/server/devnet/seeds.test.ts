@@ -26,7 +26,8 @@ describe("the seeds", () => {
   it("have configs that their plugins accept", () => {
     for (const { module, config } of networks) {
       assert.strictEqual(module, evmRpc.name)
-      Result.getOrThrow(decodeConfig(evmRpc.config, config))
+      const { confirmations } = Result.getOrThrow(decodeConfig(evmRpc.config, config))
+      assert.strictEqual(confirmations, 0, "a reorganisation of the newest block shall reach what was delivered")
     }
     for (const { module, config } of sinks) {
       assert.strictEqual(module, log.name)
