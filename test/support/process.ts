@@ -106,12 +106,17 @@ const launchNode = (
     ({ kill }) => kill,
   )
 
-/** Starts `blockwatcher serve` on a free port with these BLOCKWATCHER_ variables (named without the prefix); waits for nothing. */
+/**
+ * Starts `blockwatcher serve` on a free port with these BLOCKWATCHER_ variables (named without the prefix); waits for
+ * nothing.
+ *
+ * @param options.program a file that runs a server in place of `blockwatcher serve`
+ */
 export const launchServe = (
   variables: Readonly<Record<string, string>>,
-  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>>; readonly program?: string } = {},
 ): Effect.Effect<Server, never, Scope.Scope> =>
-  launchNode([BIN, "serve"], {
+  launchNode(options.program === undefined ? [BIN, "serve"] : [options.program], {
     cwd: options.cwd ?? tmpdir(),
     env: {
       BLOCKWATCHER_PORT: "0",

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 
 /** A request as it arrived; `order` counts from 0 over the receiver's life. */
-export interface Received {
+export interface Arrived {
   readonly order: number
   readonly method: string
   /** Path and query. */
@@ -13,6 +13,11 @@ export interface Received {
   readonly body: Buffer
   /** The port that the client sent it from: the same for requests of one connection. */
   readonly clientPort: number
+}
+
+/** A request and how it was answered. */
+export interface Received extends Arrived {
+  readonly answer: Answer
 }
 
 type Headers = Readonly<Record<string, string>>
@@ -59,7 +64,7 @@ export interface Receiver {
   /** Queues answers for the next requests; requests beyond get the default answer. */
   readonly next: (...answers: ReadonlyArray<Answer>) => void
   /** Replaces the default answer, 200 at first. */
-  readonly always: (answer: Answer | ((request: Received) => Answer)) => void
+  readonly always: (answer: Answer | ((request: Arrived) => Answer)) => void
   /** Waits until `predicate` holds for what arrived; fails with what did arrive when it does not in `withinMs`. */
   readonly waitUntil: (
     predicate: (requests: ReadonlyArray<Received>) => boolean,
@@ -117,7 +122,7 @@ export const startReceiver = (options: { readonly port?: number } = {}): Effect.
       const queue: Array<Answer> = []
       const checks = new Set<() => void>()
       let abandoned = 0
-      let standard: (request: Received) => Answer = accept
+      let standard: (request: Arrived) => Answer = accept
 
       const changed = () => {
         for (const check of checks) check()
@@ -156,7 +161,7 @@ export const startReceiver = (options: { readonly port?: number } = {}): Effect.
         })
         request.on("data", (chunk: Buffer) => chunks.push(chunk))
         request.on("end", () => {
-          const received: Received = {
+          const arrived: Arrived = {
             order: requests.length,
             method: request.method ?? "",
             path: request.url ?? "",
@@ -164,8 +169,9 @@ export const startReceiver = (options: { readonly port?: number } = {}): Effect.
             body: Buffer.concat(chunks),
             clientPort: socket.remotePort ?? 0,
           }
-          requests.push(received)
-          give(queue.shift() ?? standard(received), response, socket)
+          const answer = queue.shift() ?? standard(arrived)
+          requests.push({ ...arrived, answer })
+          give(answer, response, socket)
           changed()
         })
       })

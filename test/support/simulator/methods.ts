@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { LogSpec, SimulatedBlock, SimulatedChain } from "./chain.ts"
+import type { ChainView, LogSpec, SimulatedBlock } from "./view.ts"
 
 /** An error that a method answers. */
 export interface MethodError {
@@ -12,7 +12,7 @@ export type MethodAnswer = { readonly result: unknown } | { readonly error: Meth
 
 /** How much of its chain a node shows. */
 export interface View {
-  readonly chain: SimulatedChain
+  readonly chain: ChainView
   /** Blocks by which the node is behind. */
   readonly lag: number
   /** Whether logs carry `blockTimestamp`. */

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import { Effect, type Scope } from "effect"
-import type { SimulatedChain } from "./chain.ts"
 import { answer, type MethodAnswer } from "./methods.ts"
+import type { ChainView } from "./view.ts"
 
 /**
  * What a node does in place of its answer: another answer to the call, another HTTP response to the whole request
@@ -25,10 +25,23 @@ interface Request {
 
 type Response = Exclude<Fault, MethodAnswer> | { readonly body: string }
 
+/** A request's body, or null if its client went away before it was complete. */
+const readBody = async (request: IncomingMessage): Promise<string | null> => {
+  const chunks: Array<Buffer> = []
+  try {
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+  } catch {
+    return null
+  }
+  return Buffer.concat(chunks).toString("utf8")
+}
+
 /** A JSON-RPC node over HTTP that serves a simulated chain; tests change its behaviour while it runs. */
 export class SimulatedNode {
   readonly #server: Server
-  chain: SimulatedChain
+  /** What it serves; a fork in place of the chain lets it stay behind until the chain is put back. */
+  chain: ChainView
+  /** Blocks by which it is behind its chain. */
   lag = 0
   latencyMs = 0
   blockTimestamps = true
@@ -40,15 +53,16 @@ export class SimulatedNode {
   /** Calls by method. */
   readonly counts = new Map<string, number>()
   readonly url: string
+  #paused: PromiseWithResolvers<void> | null = null
 
-  private constructor(server: Server, chain: SimulatedChain) {
+  private constructor(server: Server, chain: ChainView) {
     this.#server = server
     this.chain = chain
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     server.on("request", (request, response) => void this.#serve(request, response))
   }
 
-  static async start(chain: SimulatedChain, port = 0): Promise<SimulatedNode> {
+  static async start(chain: ChainView, port = 0): Promise<SimulatedNode> {
     const server = createServer()
     server.listen(port, "127.0.0.1")
     await once(server, "listening")
@@ -64,6 +78,17 @@ export class SimulatedNode {
     await closed
   }
 
+  /** Takes requests and leaves them without an answer until `resume`. */
+  pause(): void {
+    this.#paused ??= Promise.withResolvers()
+  }
+
+  /** Answers what waits, by what the chain is now, and whatever comes. */
+  resume(): void {
+    this.#paused?.resolve()
+    this.#paused = null
+  }
+
   get port(): number {
     return Number(new URL(this.url).port)
   }
@@ -73,9 +98,12 @@ export class SimulatedNode {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Array<Buffer> = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const body = JSON.parse(Buffer.concat(chunks).toString("utf8")) as Request | ReadonlyArray<Request>
+    // A client that is killed goes away at any moment.
+    response.on("error", () => {})
+    const text = await readBody(request)
+    if (text === null) return
+    const body = JSON.parse(text) as Request | ReadonlyArray<Request>
+    await this.#paused?.promise
     const answered = this.#respond(body)
     if (this.latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, this.latencyMs))
     if (answered === "hang") return
@@ -113,7 +141,7 @@ export class SimulatedNode {
 }
 
 /** Starts a node that stops with the scope. */
-export const simulatedNode = (chain: SimulatedChain): Effect.Effect<SimulatedNode, never, Scope.Scope> =>
+export const simulatedNode = (chain: ChainView): Effect.Effect<SimulatedNode, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => SimulatedNode.start(chain)),
     (node) => Effect.promise(() => node.stop()),

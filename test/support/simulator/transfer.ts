@@ -1,4 +1,4 @@
-import type { LogSpec } from "./chain.ts"
+import type { LogSpec } from "./view.ts"
 
 export const TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 export const TRANSFER = "event Transfer(address indexed from, address indexed to, uint256 value)"

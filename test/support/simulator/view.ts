@@ -1,0 +1,87 @@
+/** A log that a block of the simulated chain shall hold. */
+export interface LogSpec {
+  readonly address: string
+  readonly topics: ReadonlyArray<string>
+  readonly data: string
+  /** Without one, as some chains have them. */
+  readonly transaction?: null
+}
+
+export interface SimulatedBlock {
+  readonly number: number
+  readonly hash: string
+  readonly parentHash: string
+  /** Seconds since 1970. */
+  readonly timestamp: number
+  readonly logs: ReadonlyArray<LogSpec>
+  readonly logsBloom: string
+}
+
+/** A log and where it stands. */
+export interface PlacedLog {
+  readonly block: number
+  readonly hash: string
+  readonly index: number
+  readonly log: LogSpec
+}
+
+/** A chain as it is read: one fork, from its first block to its head. */
+export class ChainView {
+  readonly chainId: number
+  protected readonly blocks: Array<SimulatedBlock>
+  /** The blocks of every fork. */
+  protected readonly all: Map<string, SimulatedBlock>
+  safe: number | null
+  finalized: number | null
+
+  constructor(
+    chainId: number,
+    blocks: ReadonlyArray<SimulatedBlock>,
+    all: Map<string, SimulatedBlock>,
+    { safe, finalized }: { readonly safe: number | null; readonly finalized: number | null },
+  ) {
+    this.chainId = chainId
+    this.blocks = [...blocks]
+    this.all = all
+    this.safe = safe
+    this.finalized = finalized
+  }
+
+  get head(): SimulatedBlock {
+    return this.blocks.at(-1)!
+  }
+
+  at(number: number): SimulatedBlock | undefined {
+    return this.blocks[number]
+  }
+
+  /** Its blocks, by their numbers. */
+  get fromGenesis(): ReadonlyArray<SimulatedBlock> {
+    return this.blocks
+  }
+
+  /** A block of any fork. */
+  byHash(hash: string): SimulatedBlock | undefined {
+    return this.all.get(hash)
+  }
+
+  isCanonical(block: SimulatedBlock): boolean {
+    return this.blocks[block.number] === block
+  }
+
+  /** The logs of this fork's blocks `from` to `to` in the chain's order: what a perfect watcher has seen. */
+  canonicalLogs(from = 0, to = this.head.number): ReadonlyArray<PlacedLog> {
+    return this.blocks
+      .slice(from, to + 1)
+      .flatMap(({ number, hash, logs }) => logs.map((log, index) => ({ block: number, hash, index, log })))
+  }
+
+  /** Whether some fork holds both blocks. */
+  areOnOneFork(hash: string, other: string): boolean {
+    const [low, high] = [this.byHash(hash), this.byHash(other)].toSorted((a, b) => (a?.number ?? 0) - (b?.number ?? 0))
+    if (low === undefined || high === undefined) return false
+    let block: SimulatedBlock | undefined = high
+    while (block !== undefined && block.number > low.number) block = this.byHash(block.parentHash)
+    return block === low
+  }
+}
