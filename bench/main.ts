@@ -6,8 +6,9 @@ import type { InsertsTask } from "./contenders/inserts.ts"
 import type { PipelineTask } from "./contenders/pipeline.ts"
 import type { SocketTask } from "./contenders/socket.ts"
 import type { Stall, StalledTask } from "./contenders/stalled.ts"
+import type { StatementsTask, StatementTimes } from "./contenders/statements.ts"
 import { runContender, type ServedChain, serveChain } from "./processes.ts"
-import { type Round, report } from "./report.ts"
+import { type Round, report, reportStatements } from "./report.ts"
 
 /*
  * Compares the pipeline with its floors: `npm run bench`. Every contender runs once a round, each in a process of its
@@ -57,6 +58,13 @@ const free = (database: string, stalled: ServedChain | null) =>
     beside: stalled?.url ?? null,
   } satisfies StalledTask)
 
+const SIZES = [1_000, 1_000_000]
+
+const statements = () =>
+  runContender<{ readonly statements: ReadonlyArray<StatementTimes> }>("statements", {
+    databases: SIZES.map((rows) => ({ path: join(folder, `${rows}.db`), rows })),
+  } satisfies StatementsTask)
+
 const runRound = async (round: number): Promise<Round> => {
   const database = (name: string) => join(folder, `${round}-${name}.db`)
   return {
@@ -79,6 +87,8 @@ try {
     rounds.push(await runRound(round))
   }
   console.log(report(rounds, LONG.blocks))
+  console.error(`statements at ${SIZES.join(" and ")} delivery rows`)
+  console.log(reportStatements((await statements()).statements, SIZES))
 } finally {
   for (const chain of [long, short, warmUp]) chain.stop()
   await rm(folder, { recursive: true, force: true })

@@ -1,5 +1,6 @@
 import type { ChainStats } from "./chain.ts"
 import type { Measured, Reported } from "./contender.ts"
+import type { StatementTimes } from "./contenders/statements.ts"
 import type { Stall } from "./contenders/stalled.ts"
 
 type Run = Reported<Measured>
@@ -120,5 +121,22 @@ export const report = (rounds: Rounds, blocks: number): string => {
       mib(stall(({ rssAtEnd }) => rssAtEnd)),
       count(stall(({ inFlight }) => inFlight)),
     ),
+  ].join("\n")
+}
+
+const ratioOf = ({ micros }: StatementTimes): number => micros.at(-1)! / micros[0]!
+
+/** Renders the times of statements by the number of delivery rows, the ratio of the last size to the first, and the plan. */
+export const reportStatements = (statements: ReadonlyArray<StatementTimes>, sizes: ReadonlyArray<number>): string => {
+  const worst = Math.max(...statements.map(ratioOf))
+  return [
+    "",
+    row("9   µs a statement, by delivery rows", ...sizes.map(count), "ratio") + "   looks up by",
+    ...statements.map(
+      (statement) =>
+        `${row(`    ${statement.name}`, ...statement.micros.map((micros) => micros.toFixed(1)), ratioOf(statement).toFixed(2))}   ${statement.plan}`,
+    ),
+    row("    the largest ratio", ...sizes.map(() => ""), worst.toFixed(2)) +
+      `   at most 2: ${worst <= 2 ? "met" : "missed"}`,
   ].join("\n")
 }
