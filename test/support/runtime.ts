@@ -25,7 +25,10 @@ export const networkNow = (runtime: Runtime, id: string): Effect.Effect<NetworkV
 export const waitForCheckpoint = (runtime: Runtime, id: string, primary: number): Effect.Effect<void> =>
   waitUntil(
     `the checkpoint of ${id} is at ${primary}`,
-    Effect.map(networkNow(runtime, id), ({ checkpoint }) => checkpoint !== null && !isAfter(endOf(primary), checkpoint.cursor)),
+    Effect.map(
+      networkNow(runtime, id),
+      ({ checkpoint }) => checkpoint !== null && !isAfter(endOf(primary), checkpoint.cursor),
+    ),
   )
 
 export type { Runtime }
