@@ -217,6 +217,9 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const rest = waiting.since + QUIET_MS - now
       if (rest <= 0) return Effect.succeedNone
+      // What waits is taken before anyone else has a turn, who would only add to it: batches that wait are memory that the
+      // garbage collector copies.
+      if (Queue.sizeUnsafe(queue) > 0) return Effect.asSome(Queue.take(queue))
       // Only the look is raced with the clock: a message is taken when nothing can interrupt the taking.
       return Effect.timeoutOption(Queue.peek(queue), rest).pipe(
         Effect.flatMap((seen) => (Option.isNone(seen) ? Effect.succeedNone : Effect.asSome(Queue.take(queue)))),
@@ -236,7 +239,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     emit: (batch) => accept({ _tag: "Batch", batch }),
     late: (batch) => accept({ _tag: "Late", batch }),
     run: step.pipe(
-      Effect.forever,
+      Effect.forever({ disableYield: true }),
       Effect.catchTag("Done", () => flush),
     ),
     end: Effect.asVoid(Queue.end(queue)),

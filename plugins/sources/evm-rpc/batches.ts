@@ -1,14 +1,14 @@
-import { Deferred, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { type Cursor, endOf } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceBatch } from "../../../core/plugin/source.ts"
 import type { Chain } from "./chain.ts"
 import { toEvents } from "./events.ts"
 import type { Header } from "./header.ts"
+import type { Asked } from "./log-reads.ts"
 import type { Routing } from "./routing.ts"
 import { RpcFailure } from "./rpc/errors.ts"
 import type { Providers } from "./rpc/providers.ts"
-import { Turn } from "./rpc/turn.ts"
 
 /** Blocks that are read as one batch, those behind `after`. */
 interface Span {
@@ -18,11 +18,12 @@ interface Span {
 }
 
 /** Ranges that are read ahead of the one that is being handed over. */
-const AHEAD = 4
+const AHEAD = 3
 
 /**
- * Reads ranges that no reorganisation is expected to reach, several at once, and yields their batches in order. A range
- * that fails ends the stream behind the ranges before it.
+ * Reads ranges that no reorganisation is expected to reach, and yields their batches in order. Several are asked for
+ * ahead, whose answers stay bytes until it is their turn: what is parsed is dropped again before the garbage collector
+ * copies it. A range that fails ends the stream behind the ranges before it.
  *
  * @param routing is read for each range
  */
@@ -32,42 +33,35 @@ export const deepBatches = (
   span: Span,
   routing: Effect.Effect<Routing>,
 ): Stream.Stream<SourceBatch, RpcFailure | SourceRefused> =>
-  Stream.unfold({ from: span.from, turn: openTurn() }, (at) =>
-    at.from > span.to ? Effect.undefined : nextRange(providers, span, at, routing),
+  Stream.unfold(span.from, (from) =>
+    from > span.to ? Effect.undefined : nextRange(providers, span, from, routing),
   ).pipe(
     Stream.mapEffect(
-      (range) =>
-        Effect.result(deepBatch(chain, range, range.routing)).pipe(
-          Effect.provideService(Turn, Deferred.await(range.turn)),
-          Effect.map((batch) => ({ batch, next: range.next })),
-        ),
+      (range) => Effect.map(chain.askAhead(range.from, range.to, range.routing), (asked) => ({ ...range, asked })),
       { concurrency: AHEAD },
     ),
-    // Whoever takes a batch lets the next range be parsed.
-    Stream.mapEffect(({ batch, next }) => Effect.andThen(Deferred.succeed(next, undefined), Effect.fromResult(batch))),
+    Stream.mapEffect((range) => Effect.andThen(pipelineFirst, deepBatch(chain, range))),
   )
 
-const openTurn = (): Deferred.Deferred<void> => {
-  const turn = Deferred.makeUnsafe<void>()
-  Deferred.doneUnsafe(turn, Effect.void)
-  return turn
-}
+/** Whoever was given the batch before has a turn before the next one is parsed. */
+const pipelineFirst = Effect.yieldNow
 
 const nextRange = Effect.fnUntraced(function* (
   providers: Providers,
   span: Span,
-  { from, turn }: { readonly from: number; readonly turn: Deferred.Deferred<void> },
+  from: number,
   routing: Effect.Effect<Routing>,
 ) {
   const { range } = yield* providers.preferred
   const to = Math.min(span.to, from + range.blocks - 1)
-  const next = yield* Deferred.make<void>()
-  const ahead = { from, to, after: span.after, routing: yield* routing, turn, next }
-  return [ahead, { from: to + 1, turn: next }] as const
+  return [{ from, to, after: span.after, routing: yield* routing }, to + 1] as const
 })
 
-const deepBatch = Effect.fnUntraced(function* (chain: Chain, { from, to, after }: Span, routing: Routing) {
-  const { logs, timestamps, end } = yield* chain.logsBetween(from, to, routing)
+const deepBatch = Effect.fnUntraced(function* (
+  chain: Chain,
+  { from, to, after, routing, asked }: Span & { readonly routing: Routing; readonly asked: Asked | null },
+) {
+  const { logs, timestamps, end } = yield* chain.logsBetween(from, to, routing, asked)
   const batch: SourceBatch = {
     events: toEvents(logs, routing, (block) => timestamps.get(block)!, after),
     upTo: endOf(to),

@@ -3,7 +3,7 @@ import type { SourceRefused } from "../../../core/plugin/error.ts"
 import { blockByNumber, changed, headerAt, headerOfTag, lacks, latestHeader } from "./block-reads.ts"
 import { blocksInDoubt, joinLogs } from "./doubt.ts"
 import type { Header } from "./header.ts"
-import { logsOfBlocks, logsOfRange, type RangeOfLogs } from "./log-reads.ts"
+import { askForRange, type Asked, logsOfBlocks, logsOfRange, type RangeOfLogs } from "./log-reads.ts"
 import type { Log } from "./logs.ts"
 import type { Routing } from "./routing.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -26,8 +26,14 @@ export interface Chain {
   readonly headers: (from: number, to: number) => Reading<ReadonlyArray<Header>>
   /** The logs of exactly these blocks, with doubts about missing ones cleared up. */
   readonly logsOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Log>>
-  /** The logs of a range that no reorganisation is expected to reach. */
-  readonly logsBetween: (from: number, to: number, routing: Routing) => Reading<RangeOfLogs>
+  /**
+   * The logs of a range that no reorganisation is expected to reach.
+   *
+   * @param asked what `askAhead` answered for the same range
+   */
+  readonly logsBetween: (from: number, to: number, routing: Routing, asked: Asked | null) => Reading<RangeOfLogs>
+  /** Asks the provider that `logsBetween` is likely to ask, and does not look at the answer. */
+  readonly askAhead: (from: number, to: number, routing: Routing) => Effect.Effect<Asked | null>
 }
 
 /** A block whose bloom contradicts its logs is asked for again so often. */
@@ -109,8 +115,15 @@ export const makeChain = (providers: Providers): Chain => {
     return logs
   })
 
-  const logsBetween: Chain["logsBetween"] = (from, to, routing) =>
-    providers.use((provider) => logsOfRange(provider, from, to, routing.filter), { from })
+  const logsBetween: Chain["logsBetween"] = (from, to, { filter }, asked) =>
+    providers.use((provider) => logsOfRange(provider, from, to, filter, asked?.provider === provider ? asked : null), {
+      from,
+    })
 
-  return { tagged, headersOn, headers, logsOf, logsBetween }
+  const askAhead: Chain["askAhead"] = (from, to, { filter }) =>
+    Effect.flatMap(providers.likely({ from }), (provider) =>
+      provider === null ? Effect.succeed(null) : askForRange(provider, from, to, filter),
+    )
+
+  return { tagged, headersOn, headers, logsOf, logsBetween, askAhead }
 }

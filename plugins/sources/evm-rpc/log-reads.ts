@@ -3,7 +3,7 @@ import { blockByNumber, changed, headerAt, lacks } from "./block-reads.ts"
 import type { Header } from "./header.ts"
 import { type Log, readLogs } from "./logs.ts"
 import type { LogFilter } from "./routing.ts"
-import type { Answer, Call } from "./rpc/client.ts"
+import type { Answer, Call, Unread } from "./rpc/client.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
 import type { Provider } from "./rpc/providers.ts"
 import { adaptRange, shrinkRange } from "./rpc/range.ts"
@@ -90,7 +90,7 @@ const logsByRange = Effect.fnUntraced(function* (
     }
   })
   yield* hasBlocks
-  const { logs } = yield* logsInPieces(provider, first, last, filter, [])
+  const { logs } = yield* logsInPieces(provider, first, last, filter, [], null)
   yield* hasBlocks
   const kept: Array<Log> = []
   for (const log of logs) {
@@ -102,9 +102,33 @@ const logsByRange = Effect.fnUntraced(function* (
   return kept
 })
 
+/** A piece of a range that was asked for. */
+export interface Asked {
+  readonly provider: Provider
+  /** The last block of the piece. */
+  readonly end: number
+  readonly unread: Unread
+}
+
+/** Asks for as much of a range as the provider wants; the calls `last` go along with the last piece. */
+const askForPiece = (
+  provider: Provider,
+  from: number,
+  to: number,
+  filter: LogFilter,
+  last: ReadonlyArray<Call>,
+): Effect.Effect<Asked> => {
+  const end = Math.min(to, from + provider.range.blocks - 1)
+  const logs = getLogs(filter, { fromBlock: toQuantity(from), toBlock: toQuantity(end) })
+  const unread = provider.client.ask(end === to ? [logs, ...last] : [logs])
+  return Effect.map(unread, (unread) => ({ provider, end, unread }))
+}
+
 /**
  * The logs of a range, asked for in as many pieces as the provider wants. The calls `last` go along with the last
  * piece; their answers come back as `more`.
+ *
+ * @param asked the first piece, if it was asked for already
  */
 const logsInPieces = Effect.fnUntraced(function* (
   provider: Provider,
@@ -112,16 +136,16 @@ const logsInPieces = Effect.fnUntraced(function* (
   to: number,
   filter: LogFilter,
   last: ReadonlyArray<Call>,
+  asked: Asked | null,
 ): Effect.fn.Return<{ readonly logs: ReadonlyArray<Log>; readonly more: ReadonlyArray<Answer> }, RpcFailure> {
   const pieces: Array<ReadonlyArray<Log>> = []
   let more: ReadonlyArray<Answer> = []
+  let ahead = asked
   for (let at = from; at <= to;) {
-    const end = Math.min(to, at + provider.range.blocks - 1)
+    const { end, unread } = ahead ?? (yield* askForPiece(provider, at, to, filter, last))
+    ahead = null
     const blocks = end - at + 1
-    const answers = yield* provider.client.batch([
-      getLogs(filter, { fromBlock: toQuantity(at), toBlock: toQuantity(end) }),
-      ...(end === to ? last : []),
-    ])
+    const answers = yield* unread
     const answer = answers[0]!
     if (Result.isFailure(answer)) {
       const { failure } = answer
@@ -148,17 +172,36 @@ export interface RangeOfLogs {
   readonly end: Header
 }
 
-/** The logs of a range that the provider has whole; without a filter, its last block only. */
+/** Asks for what `logsOfRange` reads first. */
+export const askForRange = (
+  provider: Provider,
+  from: number,
+  to: number,
+  filter: LogFilter | null,
+): Effect.Effect<Asked> => {
+  const last = [blockByNumber(to)]
+  return filter === null
+    ? Effect.map(provider.client.ask(last), (unread) => ({ provider, end: to, unread }))
+    : askForPiece(provider, from, to, filter, last)
+}
+
+/**
+ * The logs of a range that the provider has whole; without a filter, its last block only.
+ *
+ * @param asked what `askForRange` asked of the provider; null to ask now
+ */
 export const logsOfRange = Effect.fnUntraced(function* (
   provider: Provider,
   from: number,
   to: number,
   filter: LogFilter | null,
+  asked: Asked | null,
 ): Effect.fn.Return<RangeOfLogs, RpcFailure> {
+  const first = asked ?? (yield* askForRange(provider, from, to, filter))
   const { logs, more } =
     filter === null
-      ? { logs: [], more: yield* provider.client.batch([blockByNumber(to)]) }
-      : yield* logsInPieces(provider, from, to, filter, [blockByNumber(to)])
+      ? { logs: [], more: yield* first.unread }
+      : yield* logsInPieces(provider, from, to, filter, [blockByNumber(to)], first)
   const end = yield* headerAt(provider, more[0]!, to)
   // a node that lacks the last block answers the range as far as it has it
   if (end === null) return yield* lacks(provider, to)

@@ -3,7 +3,7 @@ import type { Egress, HttpResponse } from "../../../../core/plugin/egress.ts"
 import type { Endpoint } from "../config.ts"
 import { MalformedAnswer } from "../wire.ts"
 import { classify, RpcFailure } from "./errors.ts"
-import { Turn } from "./turn.ts"
+import { parseBody } from "./body.ts"
 
 export interface Call {
   readonly method: string
@@ -12,12 +12,17 @@ export interface Call {
 
 export type Answer = Result.Result<unknown, RpcFailure>
 
+/** Answers that came and are parsed when this is run; fails if no answer came at all. */
+export type Unread = Effect.Effect<ReadonlyArray<Answer>, RpcFailure>
+
 /** One node. Every call is tried once. */
 export interface RpcClient {
   readonly label: string
   readonly call: (call: Call) => Effect.Effect<unknown, RpcFailure>
   /** Sends the calls together; each stands for itself, in the order of `calls`. Fails if no answer came at all. */
-  readonly batch: (calls: ReadonlyArray<Call>) => Effect.Effect<ReadonlyArray<Answer>, RpcFailure>
+  readonly batch: (calls: ReadonlyArray<Call>) => Unread
+  /** The same for a few calls, whose answers stay bytes until the effect that comes back is run. */
+  readonly ask: (calls: ReadonlyArray<Call>) => Effect.Effect<Unread>
   /** A failure of this node, with its name before the reason. */
   readonly failure: (kind: RpcFailure["kind"], reason: string) => RpcFailure
   /** Reads an answer with a function that throws `MalformedAnswer`. */
@@ -37,13 +42,7 @@ const retryAfter = (response: HttpResponse, now: number): number | undefined => 
   return Number.isFinite(ms) && ms > 0 ? ms : undefined
 }
 
-const parse = (body: Uint8Array): unknown => {
-  try {
-    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"))
-  } catch {
-    return undefined
-  }
-}
+const parse = (body: Uint8Array): unknown => parseBody(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -163,28 +162,37 @@ export const makeClient = (
     return Result.succeed(item["result"])
   }
 
-  const call = Effect.fnUntraced(function* ({ method, params }: Call) {
+  /** Sends a call; its answer stays bytes until the effect that comes back reads it. */
+  const askOne = Effect.fnUntraced(function* ({ method, params }: Call) {
     const id = nextId++
-    const response = yield* send(1, { jsonrpc: "2.0", id, method, params })
-    yield* yield* Turn
-    const now = yield* Clock.currentTimeMillis
-    const answer = readAnswer(response, parse(response.body), id, method, now)
-    return yield* Effect.fromResult(answer)
+    const sent = yield* Effect.result(send(1, { jsonrpc: "2.0", id, method, params }))
+    return Effect.map(Clock.currentTimeMillis, (now) =>
+      Result.flatMap(sent, (response) => readAnswer(response, parse(response.body), id, method, now)),
+    )
   })
 
-  const singly = (calls: ReadonlyArray<Call>) =>
-    Effect.forEach(calls, (one) => Effect.result(call(one)), { concurrency: SINGLE_CALLS_AT_ONCE })
+  const call = (one: Call) => Effect.flatMap(Effect.flatten(askOne(one)), Effect.fromResult)
 
-  const together = Effect.fnUntraced(function* (
-    calls: ReadonlyArray<Call>,
-  ): Effect.fn.Return<ReadonlyArray<Answer>, RpcFailure> {
+  const askSingly = (calls: ReadonlyArray<Call>): Effect.Effect<Unread> =>
+    Effect.map(Effect.forEach(calls, askOne, { concurrency: SINGLE_CALLS_AT_ONCE }), (unread) => Effect.all(unread))
+
+  const askTogether = Effect.fnUntraced(function* (calls: ReadonlyArray<Call>): Effect.fn.Return<Unread> {
     const first = nextId
     nextId += calls.length
-    const response = yield* send(
-      calls.length,
-      calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: first + i, method, params })),
+    const sent = yield* Effect.result(
+      send(
+        calls.length,
+        calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: first + i, method, params })),
+      ),
     )
-    yield* yield* Turn
+    return Effect.flatMap(Effect.fromResult(sent), (response) => readTogether(calls, first, response))
+  })
+
+  const readTogether = Effect.fnUntraced(function* (
+    calls: ReadonlyArray<Call>,
+    first: number,
+    response: HttpResponse,
+  ): Effect.fn.Return<ReadonlyArray<Answer>, RpcFailure> {
     const now = yield* Clock.currentTimeMillis
     const body = parse(response.body)
     const method = calls[0]!.method
@@ -193,7 +201,7 @@ export const makeClient = (
       const error = answerError(response, body["error"], method, now)
       if (error.kind !== "refused" && error.kind !== "unsupported") return yield* error
       batches = false // one error for a whole batch: the node may not take batches at all
-      return yield* singly(calls)
+      return yield* Effect.flatten(askSingly(calls))
     }
     const byId = new Map<unknown, unknown>()
     for (const item of body) if (isObject(item)) byId.set(item["id"], item)
@@ -206,20 +214,25 @@ export const makeClient = (
   })
 
   /** What is too much for one answer is asked for in halves, down to single calls. */
-  const inHalves = (calls: ReadonlyArray<Call>): Effect.Effect<ReadonlyArray<Answer>, RpcFailure> => {
-    if (calls.length === 1 || !batches) return singly(calls)
-    const half = calls.length >> 1
-    return together(calls).pipe(
-      Effect.catchIf(
-        ({ kind }) => kind === "too-many" || kind === "range",
-        () => Effect.zipWith(inHalves(calls.slice(0, half)), inHalves(calls.slice(half)), (a, b) => [...a, ...b]),
-      ),
-    )
-  }
+  const ask = (calls: ReadonlyArray<Call>): Effect.Effect<Unread> =>
+    Effect.suspend(() => {
+      if (calls.length === 1 || !batches) return askSingly(calls)
+      const half = calls.length >> 1
+      const inHalves = () =>
+        Effect.zipWith(Effect.flatten(ask(calls.slice(0, half))), Effect.flatten(ask(calls.slice(half))), (a, b) => [
+          ...a,
+          ...b,
+        ])
+      return Effect.map(
+        askTogether(calls),
+        Effect.catchIf(({ kind }) => kind === "too-many" || kind === "range", inHalves),
+      )
+    })
 
   const batch = Effect.fnUntraced(function* (calls: ReadonlyArray<Call>) {
     const answers: Array<Answer> = []
-    for (let i = 0; i < calls.length; i += MAX_BATCH) answers.push(...(yield* inHalves(calls.slice(i, i + MAX_BATCH))))
+    for (let i = 0; i < calls.length; i += MAX_BATCH)
+      answers.push(...(yield* yield* ask(calls.slice(i, i + MAX_BATCH))))
     return answers
   })
 
@@ -233,5 +246,5 @@ export const makeClient = (
       }
     })
 
-  return { label, call, batch, failure, read }
+  return { label, call, batch, ask, failure, read }
 }

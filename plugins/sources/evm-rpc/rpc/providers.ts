@@ -45,6 +45,8 @@ export interface Providers {
   readonly bench: (provider: Provider, reason: string, reach?: number) => Effect.Effect<void>
   /** The one that would be asked now. */
   readonly preferred: Effect.Effect<Provider>
+  /** The one that `use` would ask now, if it is known to serve the chain; null if that is to be asked first. */
+  readonly likely: (choice: Choice) => Effect.Effect<Provider | null>
   /** Asks anew for the chain that is served; succeeds with the first provider of the right one. */
   readonly verify: Effect.Effect<void, SourceError>
 }
@@ -185,5 +187,11 @@ export const makeProviders = Effect.fnUntraced(function* (
 
   const preferred = Effect.sync(() => order({})[0] ?? list[0]!)
 
-  return { list, use, on, bench, preferred, verify }
+  const likely: Providers["likely"] = (choice) =>
+    Effect.sync(() => {
+      const first = order(choice)[0]
+      return first?.chainId === chainId ? first : null
+    })
+
+  return { list, use, on, bench, preferred, likely, verify }
 })
