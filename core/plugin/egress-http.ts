@@ -32,5 +32,6 @@ export interface HttpResponse {
   readonly status: number
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
+  /** Belongs to the receiver. */
   readonly body: Uint8Array
 }

@@ -60,3 +60,12 @@ const parseList = (body: Buffer, start: number, end: number): ReadonlyArray<unkn
   }
   return pieces.flat()
 }
+
+/**
+ * Gives a long body's memory back at once, after which it is empty. Bodies that waited for their turn are freed by major
+ * collections only, which megabytes of them would bring about every few ranges.
+ */
+export const releaseBody = (body: Uint8Array): void => {
+  const { buffer } = body
+  if (body.length > 2 * PIECE && body.length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}

@@ -3,7 +3,7 @@ import type { Egress, HttpResponse } from "../../../../core/plugin/egress.ts"
 import type { Endpoint } from "../config.ts"
 import { MalformedAnswer } from "../wire.ts"
 import { classify, RpcFailure } from "./errors.ts"
-import { parseBody } from "./body.ts"
+import { parseBody, releaseBody } from "./body.ts"
 
 export interface Call {
   readonly method: string
@@ -205,12 +205,14 @@ export const makeClient = (
     }
     const byId = new Map<unknown, unknown>()
     for (const item of body) if (isObject(item)) byId.set(item["id"], item)
-    return calls.map(({ method }, i): Answer => {
+    const answers = calls.map(({ method }, i): Answer => {
       const item = byId.get(first + i)
       return item === undefined
         ? Result.fail(failure("malformed", `${method}: the answer to a batch lacks an item`))
         : readAnswer(response, item, first + i, method, now)
     })
+    releaseBody(response.body)
+    return answers
   })
 
   /** What is too much for one answer is asked for in halves, down to single calls. */
