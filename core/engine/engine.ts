@@ -194,6 +194,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   })
 
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
+    if (set.networks.length + set.sinks.length + set.monitors.length + seeds.length === 0) return
     yield* change({
       putNetworks: set.networks,
       putSinks: set.sinks,

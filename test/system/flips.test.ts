@@ -10,7 +10,7 @@ import { PATHS, REWIND, rewindTo, setUpWorld, transfers, type World } from "./si
 
 const TIMEOUT_MS = 300_000
 
-const SEQUENCES = isSoak ? 100 : 3
+const SEQUENCES = isSoak ? 100 : 2
 const STEPS = isSoak ? 60 : 25
 
 /** Forks are returned to while they are no further back than so many blocks, which the journal holds. */

@@ -4,6 +4,7 @@ import { postgres } from "../support/postgres.ts"
 import { type StartedServer, startServe, waitFor, writeFiles } from "../support/process.ts"
 import { respond } from "../support/receiver.ts"
 import { networkNow } from "./network.ts"
+import { isSoak } from "./seed.ts"
 import { PATHS, setUpWorld, sinkOf, transfers, type World } from "./simulated-world.ts"
 
 const TIMEOUT_MS = 300_000
@@ -91,7 +92,7 @@ for (const [name, database] of databases) {
       TIMEOUT_MS,
     )
 
-    it.live(
+    it.live.runIf(isSoak || name === "PostgreSQL")(
       "of which the owner is stopped by SIGTERM: the other takes over at once, and nothing is sent twice",
       () =>
         Effect.gen(function* () {
@@ -115,7 +116,7 @@ for (const [name, database] of databases) {
       TIMEOUT_MS,
     )
 
-    it.live(
+    it.live.runIf(isSoak || name === "SQLite")(
       "of which the owner stands still for longer than its lease: it sends nothing after the other took over",
       () =>
         Effect.gen(function* () {
