@@ -23,7 +23,7 @@ export interface WorkItem {
 export interface SinkWorker {
   /** Hands rows over in `seq` order; waits while the queue is full: this is the back-pressure of a slow sink. */
   readonly enqueue: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
-  /** How many rows the worker would take at once, before anything else: 0 unless it is idle. */
+  /** How many rows may be minted offered, because the worker would begin with them at once: 0 unless it is idle. */
   readonly room: () => number
   /** Works until interrupted; after `end`, until its rows are done or an attempt fails. */
   readonly run: Effect.Effect<void, StorageError | NotOwner>
@@ -159,7 +159,7 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
 
   return {
     enqueue: (items) => Effect.asVoid(Queue.offerAll(queue, items)),
-    room: () => (busy || Queue.sizeUnsafe(queue) > 0 ? 0 : CHUNK),
+    room: () => (busy || Queue.sizeUnsafe(queue) > 0 ? 0 : CAPACITY),
     run: Queue.takeBetween(queue, 1, CHUNK).pipe(
       Effect.flatMap(workChunk),
       Effect.repeat({ while: (goesOn) => goesOn }),
