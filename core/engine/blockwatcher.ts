@@ -100,7 +100,7 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
   )
   if (options.seeds !== undefined) yield* (yield* Seeds).apply(options.seeds)
   yield* options.startAfter === undefined
-    ? engine.start
+    ? engine.exclusively(engine.start)
     : Effect.forkScoped(
         Effect.andThen(options.startAfter, engine.exclusively(engine.start)).pipe(
           Effect.tapCause((cause) =>

@@ -193,6 +193,13 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     return yield* new Conflict({ reason })
   })
 
+  /** Fails while a network has something to take back: who heard of it must hear of that first. */
+  const nothingTakenBack = Effect.fnUntraced(function* (id: string) {
+    if ((yield* storage.invalidation(id)) === null) return
+    const reason = `network "${id}" takes back what was delivered; delete it when that is done`
+    return yield* new Conflict({ reason })
+  })
+
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
     if (set.networks.length + set.sinks.length + set.monitors.length + seeds.length === 0) return
     yield* change({
@@ -264,16 +271,14 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       catalog.networks.delete(id)
     }
     yield* refresh(concerned)
+    let reached = present.version
     for (const id of gone.sinks) {
-      // What was minted here since it was deleted there would be owed to nobody.
-      const discard = storage.change({ discard: [{ sink: id }] }).pipe(
-        // It rests on no version.
-        Effect.catchTag("StaleResources", Effect.die),
-      )
-      yield* between(supervisors.networks(), discard)
+      // What was minted here since it was deleted there would be owed to nobody. It may have been made again since.
+      const discard = Effect.suspend(() => storage.change({ basedOn: reached, discard: [{ sink: id }] }))
+      reached = yield* between(supervisors.networks(), discard)
       yield* sinks.remove(id)
     }
-    version = present.version
+    version = reached
     yield* Effect.logInfo("took up what another process changed in networks, monitors or sinks")
   })
 
@@ -286,7 +291,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       Effect.catch((error): Effect.Effect<A, Exclude<E, StaleResources> | Conflict | StorageError, R> => {
         if (!(error instanceof StaleResources)) return Effect.fail(error as Exclude<E, StaleResources>)
         if (tries === 0) return Effect.fail(new Conflict({ reason: error.message }))
-        return Effect.andThen(reload, onPresent(change, tries - 1))
+        return onPresent(Effect.andThen(reload, change), tries - 1)
       }),
     )
 
@@ -316,7 +321,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       if (isHeld) return yield* new NotOwner({ network: id })
       yield* exclusively(
         // Another may have put a monitor on it.
-        Effect.all([unnamed, owes], { discard: true }).pipe(
+        Effect.all([unnamed, owes, nothingTakenBack(id)], { discard: true }).pipe(
           Effect.andThen(Effect.suspend(() => change({ deleteNetworks: [id] }))),
           Effect.andThen(Effect.sync(() => catalog.networks.delete(id))),
         ),
@@ -355,7 +360,8 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
         supervisors.networks().some(isHeldByOther) ? readEffectiveFrom(isHeldByOther) : Effect.void,
       ),
     ),
-    Effect.catchTag("StorageError", () => Effect.void),
+    Effect.catchTags({ StorageError: () => Effect.void, Conflict: () => Effect.void }),
+    Effect.catchDefect((defect) => Effect.logError("following other processes broke; it is tried again", defect)),
     Effect.forever,
   )
   yield* Effect.forkIn(follow, scope)

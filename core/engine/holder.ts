@@ -14,7 +14,8 @@ export const isGone = (holder: string): boolean => {
   const [, theirBoot, theirNamespace, pid, start] = holder.split(" ")
   if (theirBoot === undefined || theirNamespace === undefined || pid === undefined || start === undefined) return false
   if (theirBoot === "" || start === "" || theirBoot !== boot() || theirNamespace !== namespace()) return false
-  return startOf(Number(pid)) !== start
+  const started = startOf(Number(pid))
+  return started === null ? !isAlive(Number(pid)) : started !== start
 }
 
 /** The holder in words. */
@@ -42,12 +43,21 @@ const namespace = (): string | null => {
   }
 }
 
-/** When a process started; null if it is gone. One that only waits to be buried (a zombie) is gone. */
+/** Whether there is a process of this id: where /proc hides those of other users, a signal still finds them. */
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (cause) {
+    return !(cause instanceof Error && "code" in cause && cause.code === "ESRCH")
+  }
+}
+
+/** When a process started, or an empty text if it only waits to be buried (a zombie); null if that cannot be read. */
 const startOf = (pid: number): string | null => {
   const stat = read(`/proc/${pid}/stat`)
   if (stat === null) return null
   // The name of the program, in parentheses, may hold anything; the state is the field behind it, the start time the
   // twentieth from there.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
-  return fields[0] === "Z" || fields[0] === "X" ? null : (fields[19] ?? null)
+  return fields[0] === "Z" || fields[0] === "X" ? "" : (fields[19] ?? null)
 }

@@ -213,14 +213,22 @@ const work = Effect.fnUntraced(function* (
 
   yield* refresh()
   while (true) {
-    const command = yield* Queue.take(commands)
+    yield* Queue.peek(commands)
+    // In one step with what must not be lost with it, should the pipeline break right then.
+    const command = yield* Effect.uninterruptible(
+      Effect.tap(Queue.take(commands), (taken) =>
+        Effect.sync(() => {
+          if (taken._tag === "Between") options.keepChange(taken.change)
+          if (taken._tag === "Refresh") options.publishInterests()
+        }),
+      ),
+    )
     switch (command._tag) {
       case "Stop": {
         yield* stop
         return
       }
       case "Between": {
-        options.keepChange(command.change)
         yield* drain(0, null)
         return
       }
@@ -231,7 +239,6 @@ const work = Effect.fnUntraced(function* (
       }
       case "Refresh": {
         if (condition.paused) {
-          options.publishInterests()
           yield* drain(options.drainTimeoutMs, beforeAll)
           return
         }

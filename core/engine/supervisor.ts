@@ -88,6 +88,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
   let change: Effect.Effect<void> | null = null
   let refreshing = false
+  /** Counts changes of the pause: a row that was read before one says nothing of it. */
+  let pauses = 0
 
   const publishInterests = () => {
     const active = catalog
@@ -106,9 +108,10 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
 
   /** Takes up what stands in the network's row. */
   const readRow = Effect.gen(function* () {
+    const before = pauses
     const stored = yield* storage.pipeline(network).pipe(untilStored(condition.status))
     if (stored === null) return
-    condition.paused = stored.paused
+    if (pauses === before) condition.paused = stored.paused
     // What an earlier owner showed is read before any checkpoint of this one covers it.
     yield* hub.shown(network, stored.feedPosition)
     if (stored.checkpoint === null) return
@@ -156,8 +159,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     while (true) {
       const { _tag } = yield* Queue.peek(commands)
       if (condition.ending === "leave" || _tag === "Between" || _tag === "TakeBack") return
-      yield* Queue.take(commands)
-      if (_tag === "Refresh") refreshing = false
+      yield* Effect.uninterruptible(
+        Effect.andThen(
+          Queue.take(commands),
+          Effect.sync(() => {
+            if (_tag === "Refresh") refreshing = false
+          }),
+        ),
+      )
     }
   })
 
@@ -299,15 +308,23 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
         // After the last run there is no pipeline that the change could disturb.
         return yield* Deferred.isDoneUnsafe(result) ? Deferred.await(result) : change
       }),
-    pause: Effect.fnUntraced(function* (paused: boolean) {
-      yield* storage.pause(yield* present, paused)
-      condition.paused = paused
-      yield* refresh
-    }),
-    takeBack: Effect.fnUntraced(function* (what: Pick<Invalidation, "from" | "cause">) {
-      yield* storage.invalidate(yield* present, what)
-      yield* Queue.offer(commands, { _tag: "TakeBack", from: what.from })
-    }),
+    // What is stored is also acted on, whoever asked for it may be gone by then.
+    pause: (paused) =>
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          yield* storage.pause(yield* present, paused)
+          pauses++
+          condition.paused = paused
+          yield* refresh
+        }),
+      ),
+    takeBack: (what) =>
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          const told = Queue.offer(commands, { _tag: "TakeBack", from: what.from })
+          yield* Effect.ensuring(storage.invalidate(yield* present, what), told)
+        }),
+      ),
     stop: Effect.fnUntraced(function* (ending: Ending) {
       condition.ending = ending
       const finished = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))

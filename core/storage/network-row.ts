@@ -17,6 +17,8 @@ export class NetworkRow {
   /** The highest primary that the checkpoint ever had: rows are pruned by it. */
   highPrimary: number | null
   start: Cursor | null
+  /** The highest bound that rows were pruned below. */
+  sweptPrimary: number | null
   /** Rows at and before it may have been lost before an invalidation could retract them. */
   prunedPrimary: number | null
   paused: boolean
@@ -26,7 +28,25 @@ export class NetworkRow {
   constructor(id: string, tuple: PipelineTuple) {
     const [epoch, deleted, leaseOwner, leaseUntil, mintedPrimary, mintedSecondary] = tuple
     const [, , , , , , checkpointPrimary, checkpointSecondary, checkpointAt, feedPosition] = tuple
-    const [, , , , , , , , , , startPrimary, startSecondary, highPrimary, prunedPrimary, paused, invalidations] = tuple
+    const [
+      ,
+      ,
+      ,
+      ,
+      ,
+      ,
+      ,
+      ,
+      ,
+      ,
+      startPrimary,
+      startSecondary,
+      highPrimary,
+      sweptPrimary,
+      prunedPrimary,
+      paused,
+      invalidations,
+    ] = tuple
     this.id = id
     this.epoch = epoch
     this.deleted = deleted === 1
@@ -38,6 +58,7 @@ export class NetworkRow {
     this.feedPosition = feedPosition
     this.start = cursorOf(startPrimary, startSecondary)
     this.highPrimary = highPrimary
+    this.sweptPrimary = sweptPrimary
     this.prunedPrimary = prunedPrimary
     this.paused = paused === 1
     this.invalidations = invalidations
@@ -45,7 +66,7 @@ export class NetworkRow {
 
   /** A network that nobody claimed yet. */
   static unclaimed(id: string): NetworkRow {
-    return new NetworkRow(id, [0, 0, null, 0, null, null, null, null, 0, 0, null, null, null, null, 0, 0])
+    return new NetworkRow(id, [0, 0, null, 0, null, null, null, null, 0, 0, null, null, null, null, null, 0, 0])
   }
 
   /** What is stored of it, in the order of `PipelineTuple`. */
@@ -64,14 +85,20 @@ export class NetworkRow {
       this.start?.primary ?? null,
       this.start?.secondary ?? null,
       this.highPrimary,
+      this.sweptPrimary,
       this.prunedPrimary,
       this.paused ? 1 : 0,
       this.invalidations,
     ]
   }
 
-  /** Takes the network over where its lease allows it: its next epoch. A deleted network begins anew. */
-  claim(lease: Lease, now: number): Result.Result<Owner, Held> {
+  /**
+   * Takes the network over where its lease allows it: its next epoch. A deleted network begins anew, if it was made again.
+   *
+   * @param exists whether there is such a network; asked for a deleted one only
+   */
+  claim(lease: Lease, now: number, exists: boolean): Result.Result<Owner, Held> {
+    if (this.deleted && !exists) return Result.fail(new Held({ network: this.id, holder: "nobody" }))
     const holder = this.leaseOwner
     const free = holder === null || holder === lease.holder || this.leaseUntil <= now || lease.isGone(holder)
     if (!free) return Result.fail(new Held({ network: this.id, holder }))
@@ -135,15 +162,23 @@ export class NetworkRow {
     this.dirty = true
   }
 
+  /** Rows below a bound were pruned. */
+  sweep(bound: number): void {
+    if (this.sweptPrimary !== null && bound <= this.sweptPrimary) return
+    this.sweptPrimary = bound
+    this.dirty = true
+  }
+
   /** The last step of an invalidation: back to `from`, but not behind the start. */
-  rewind(from: Cursor, journalDepth: number, now: number): Rewound & { readonly floor: Cursor } {
-    const high = this.highPrimary
-    const gap = high !== null && from.primary + journalDepth < high ? high : null
-    if (gap !== null) this.prunedPrimary = Math.max(this.prunedPrimary ?? gap - journalDepth, gap - journalDepth)
-    const floor = this.start !== null && isAfter(this.start, from) ? this.start : from
-    const moved = this.#moveBack(floor, now)
+  rewind(from: Cursor, journalDepth: number, now: number): Rewound & { readonly target: Cursor } {
+    // Rows may have been pruned by another depth than that of today.
+    const floor = Math.max((this.highPrimary ?? -Infinity) - journalDepth, this.sweptPrimary ?? -Infinity)
+    const gap = from.primary < floor ? this.highPrimary : null
+    if (gap !== null) this.prunedPrimary = Math.max(this.prunedPrimary ?? floor, floor)
+    const target = this.start !== null && isAfter(this.start, from) ? this.start : from
+    const moved = this.#moveBack(target, now)
     this.invalidations++
-    return { to: this.minted, moved, gap, floor }
+    return { to: this.minted, moved, gap, target }
   }
 
   /** Answers whether the checkpoint moved. */
@@ -173,6 +208,7 @@ export type PipelineTuple = readonly [
   startPrimary: number | null,
   startSecondary: number | null,
   highPrimary: number | null,
+  sweptPrimary: number | null,
   prunedPrimary: number | null,
   paused: number,
   invalidations: number,

@@ -18,6 +18,7 @@ export const PipelineEntity = defineEntity({
     startPrimary: p.bigint("number").fieldName("start_primary").nullable(),
     startSecondary: p.bigint("number").fieldName("start_secondary").nullable(),
     highPrimary: p.bigint("number").fieldName("high_primary").nullable(),
+    sweptPrimary: p.bigint("number").fieldName("swept_primary").nullable(),
     prunedPrimary: p.bigint("number").fieldName("pruned_primary").nullable(),
     paused: p.integer().default(0),
     invalidations: p.bigint("number").default(0),

@@ -5,7 +5,7 @@ import { dialectOf } from "./dialect.ts"
 export class TakenBack extends Migration {
   override up(): void {
     const { text } = dialectOf(this.driver)
-    for (const column of ["start_primary", "start_secondary", "high_primary", "pruned_primary"]) {
+    for (const column of ["start_primary", "start_secondary", "high_primary", "swept_primary", "pruned_primary"]) {
       this.addSql(`alter table pipelines add column ${column} bigint`)
     }
     this.addSql(`update pipelines set high_primary = checkpoint_primary`)

@@ -5,18 +5,14 @@ import type { QueryFailed } from "./error.ts"
 import type { NumberName, Numbers } from "./numbers.ts"
 import { pipelineColumns, sql } from "./sql.ts"
 
-type LockedTuple = readonly [...PipelineTuple, clock: number]
-
 /** What the writes of one transaction share: the network's row, locked and written back once, and its session. */
 export interface Group {
   readonly session: Session
   readonly network: NetworkRow
-  /** The database's clock, in ms: processes on other machines go by it too. */
-  readonly clock: number
   /** Takes `count` numbers, which grow. */
   readonly take: (name: NumberName, count: number) => Effect.Effect<ReadonlyArray<number>, QueryFailed>
   /** Lets go of numbers that are not beyond those of another process. */
-  readonly takenOver: Effect.Effect<void>
+  readonly forgetNumbers: Effect.Effect<void>
 }
 
 const literal = (value: string | number | null): string => {
@@ -28,7 +24,7 @@ const literal = (value: string | number | null): string => {
 // Both ends of a transaction are written out, without parameters: several statements then go in one message.
 
 const lockSql = (id: string): string =>
-  `SELECT ${pipelineColumns}, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+  `SELECT ${pipelineColumns}
     FROM pipelines WHERE network = ${literal(id)} FOR UPDATE`
 
 const updateSql = (network: NetworkRow): string =>
@@ -45,19 +41,17 @@ export const beginGroup = Effect.fnUntraced(function* (
   id: string,
   make: boolean,
 ): Effect.fn.Return<Group | undefined, QueryFailed> {
-  let [tuple] = yield* session.say<LockedTuple>("BEGIN ISOLATION LEVEL READ COMMITTED", lockSql(id))
+  let [tuple] = yield* session.say<PipelineTuple>("BEGIN ISOLATION LEVEL READ COMMITTED", lockSql(id))
   if (tuple === undefined && make) {
     yield* session.run(sql.insertNetwork, [id])
-    ;[tuple] = yield* session.say<LockedTuple>(lockSql(id))
+    ;[tuple] = yield* session.say<PipelineTuple>(lockSql(id))
   }
   if (tuple === undefined) return undefined
-  const clock = tuple.at(-1) as number
   return {
     session,
-    network: new NetworkRow(id, tuple.slice(0, -1) as unknown as PipelineTuple),
-    clock,
+    network: new NetworkRow(id, tuple),
     take: (name, count) => numbers.take(session, name, count),
-    takenOver: numbers.forget,
+    forgetNumbers: numbers.forget,
   }
 })
 

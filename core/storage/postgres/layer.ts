@@ -4,7 +4,7 @@ import { connection as makeConnection } from "./connection.ts"
 import { countDeadLetters, readDeadLetters } from "./dead-letters.ts"
 import { readFeedPage, readFeedStates } from "./feed.ts"
 import { makeGrowth } from "./growth.ts"
-import { claim } from "./leases.ts"
+import { claim, renew } from "./leases.ts"
 import { mint, mintLate } from "./mint.ts"
 import { makeNumbers } from "./numbers.ts"
 import { open, type OpenError } from "./open.ts"
@@ -39,7 +39,7 @@ const make = Effect.fnUntraced(function* (
     change: (changes) => at((now) => resources.change(changes, now)),
 
     claim: (network, lease) => write("claim", network, (group) => claim(group, lease)),
-    renew: (owner, ms) => writeAs("renew", owner, ({ network, clock }) => Effect.sync(() => network.renew(ms, clock))),
+    renew: (owner, ms) => writeAs("renew", owner, (group) => renew(group, ms)),
     release: (owner) => writeAs("release", owner, ({ network }) => Effect.sync(() => network.release())),
     begin: (owner, start) =>
       at((now) => writeAs("begin", owner, ({ network }) => Effect.sync(() => network.begin(start, now)))),

@@ -111,6 +111,7 @@ export const makePrune = () => {
     if (network.checkpoint === null) return false
     const bound = network.checkpoint.primary - input.journalDepth
     const swept = yield* sweepDeliveries(group, bound, input.limit, now)
+    if (swept.removed > 0) network.sweep(bound)
     const upTo = network.feedPosition - input.feedRetention
     let left = input.limit - swept.looked
     let removed = swept.removed

@@ -15,7 +15,7 @@ const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d
 /** Columns of a pipeline, in the order of its tuple. */
 export const pipelineColumns = `epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
   checkpoint_primary, checkpoint_secondary, checkpoint_at, feed_position,
-  start_primary, start_secondary, high_primary, pruned_primary, paused, invalidations`
+  start_primary, start_secondary, high_primary, swept_primary, pruned_primary, paused, invalidations`
 
 const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, reason`
 
@@ -57,6 +57,8 @@ const deadWhere = ({ sink, monitor }: DeadFilter) => {
 }
 
 export const sql = {
+  exists: `SELECT 1 FROM networks WHERE id = $1`,
+  clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`,
   network: `SELECT ${pipelineColumns} FROM pipelines WHERE network = $1`,
   insertNetwork: `INSERT INTO pipelines (network, epoch) VALUES ($1, 0) ON CONFLICT DO NOTHING`,
   nextBlock: `SELECT nextval($1::text::regclass)`,

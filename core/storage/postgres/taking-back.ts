@@ -149,9 +149,9 @@ export const rewind = Effect.fnUntraced(function* (
   if (recorded === null) return Exit.succeed({ to: network.minted, moved: false, gap: null })
   if (!recorded.retracted) return Exit.fail(stillStanding(network.id))
   const { from } = recorded
-  const { floor, ...rewound } = network.rewind(from, journalDepth, now)
+  const { target, ...rewound } = network.rewind(from, journalDepth, now)
   yield* session.run(sql.deleteAnchorsBehind, [network.id, from.primary])
-  yield* session.run(sql.lowerEffective, [network.id, floor.primary, floor.secondary])
+  yield* session.run(sql.lowerEffective, [network.id, target.primary, target.secondary])
   yield* session.run(sql.deleteInvalidation, [network.id])
   return Exit.succeed(rewound)
 })

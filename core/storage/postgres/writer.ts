@@ -23,6 +23,8 @@ interface Command {
   readonly repeatable: boolean
   readonly run: (group: Group | undefined) => Effect.Effect<Exit.Exit<any, Refused>, QueryFailed>
   readonly done: Deferred.Deferred<any, StorageError | Refused>
+  /** It is part of a transaction that may be committed. */
+  begun: boolean
   /** Its caller was interrupted: if it was not run yet, it never is. */
   abandoned: boolean
 }
@@ -88,7 +90,12 @@ export const makeWriter = Effect.fn("Storage.writer")(function* (
     // Those that came meanwhile join, but for one that needs a row where none was to be made.
     for (const command of commands) {
       if (command.makes && group === undefined) break
-      exits.push(command.abandoned ? Exit.void : yield* command.run(group).pipe(failing("writing", exits.length + 1)))
+      if (command.abandoned && !command.begun) {
+        exits.push(Exit.void)
+      } else {
+        command.begun = true
+        exits.push(yield* command.run(group).pipe(failing("writing", exits.length + 1)))
+      }
       if (performance.now() >= until) break
     }
     yield* commitGroup(session, group?.network).pipe(failing("committing", exits.length))
@@ -173,17 +180,19 @@ export const makeWriter = Effect.fn("Storage.writer")(function* (
     return FiberSet.run(running, lane(network, commands))
   }
 
-  const submit = (network: string, command: Omit<Command, "done" | "abandoned">) =>
+  const submit = (network: string, command: Omit<Command, "done" | "begun" | "abandoned">) =>
     queued.withPermits(1)(
       Effect.suspend(() => {
         const { operation } = command
         if (closed) return new StorageError({ operation, reason: "the storage is closed", retryable: false })
-        const waiting: Command = { ...command, done: Deferred.makeUnsafe(), abandoned: false }
+        const waiting: Command = { ...command, done: Deferred.makeUnsafe(), begun: false, abandoned: false }
         return Effect.uninterruptible(enqueue(network, waiting)).pipe(
           Effect.andThen(Deferred.await(waiting.done)),
           Effect.onInterrupt(() =>
-            Effect.sync(() => {
+            Effect.suspend(() => {
               waiting.abandoned = true
+              // Whoever reads next must see what it wrote, or know that it never will.
+              return waiting.begun ? Effect.exit(Deferred.await(waiting.done)) : Effect.void
             }),
           ),
         )

@@ -10,6 +10,7 @@ import { makeResources } from "./resources.ts"
 import { makeRewind } from "./rewind.ts"
 import { makeRowReads } from "./rows.ts"
 import { makeSettle } from "./settle.ts"
+import { sql } from "./sql.ts"
 import { makeInvalidationRead, makeRetract } from "./taking-back.ts"
 import { makeWriter } from "./writer.ts"
 
@@ -27,6 +28,8 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
   const { invalidate, retract, remember } = makeRetract(native)
   const rewind = makeRewind(native)
   const reads = makeRowReads(native)
+  const existing = native.prepare(sql.exists)
+  const exists = (network: string): boolean => existing.get(network) !== undefined
   const feed = makeFeedReads(native)
   const deadLetters = makeDeadLetterReads(native)
 
@@ -37,7 +40,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     change: (changes) => at((now) => resources.change(changes, now)),
 
     claim: (network, lease) =>
-      at((now) => write("claim", (group) => group.networkOrNew(network).claim(lease, now))).pipe(
+      at((now) => write("claim", (group) => group.networkOrNew(network).claim(lease, now, exists(network)))).pipe(
         Effect.flatMap(Effect.fromResult),
       ),
     renew: (owner, ms) => at((now) => writeAs("renew", owner, (_, network) => network.renew(ms, now))),

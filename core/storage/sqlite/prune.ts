@@ -101,6 +101,7 @@ export const makePrune = (native: Native) => {
     if (network.checkpoint === null) return false
     const bound = network.checkpoint.primary - input.journalDepth
     const swept = sweepDeliveries(network.id, bound, input.limit, now)
+    if (swept.removed > 0) network.sweep(bound)
     let left = input.limit - swept.looked
     let removed = swept.removed
     const remove = (count: number) => {

@@ -39,7 +39,7 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
   await once(`DELETE FROM feed_trims WHERE network = ?`)
   await once(`UPDATE pipelines SET epoch = epoch + 1, deleted = 1, minted_primary = NULL, minted_secondary = NULL,
     checkpoint_primary = NULL, checkpoint_secondary = NULL, checkpoint_at = 0, start_primary = NULL,
-    start_secondary = NULL, high_primary = NULL, pruned_primary = NULL, paused = 0, invalidations = 0, lease_until = 0, lease_owner = NULL
+    start_secondary = NULL, high_primary = NULL, swept_primary = NULL, pruned_primary = NULL, paused = 0, invalidations = 0, lease_until = 0, lease_owner = NULL
     WHERE network = ?`)
 }
 

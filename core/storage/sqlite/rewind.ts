@@ -24,9 +24,9 @@ export const makeRewind = (native: Native) => {
     if (recorded === null) return Result.succeed({ to: network.minted, moved: false, gap: null })
     if (!recorded.retracted) return Result.fail(stillStanding(network.id))
     const { from } = recorded
-    const { floor, ...rewound } = network.rewind(from, journalDepth, now)
+    const { target, ...rewound } = network.rewind(from, journalDepth, now)
     deleteAnchorsBehind.run(network.id, from.primary)
-    lowerEffective.run(floor.primary, floor.secondary, network.id, floor.primary, floor.secondary)
+    lowerEffective.run(target.primary, target.secondary, network.id, target.primary, target.secondary)
     deleteInvalidation.run(network.id)
     return Result.succeed(rewound)
   }

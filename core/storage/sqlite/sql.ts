@@ -34,11 +34,12 @@ export const deliveryColumns =
 export const sql = {
   network: `SELECT epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
     checkpoint_primary, checkpoint_secondary, checkpoint_at, feed_position,
-    start_primary, start_secondary, high_primary, pruned_primary, paused, invalidations FROM pipelines WHERE network = ?`,
+    start_primary, start_secondary, high_primary, swept_primary, pruned_primary, paused, invalidations FROM pipelines WHERE network = ?`,
+  exists: `SELECT 1 FROM networks WHERE id = ?`,
   insertNetwork: `INSERT INTO pipelines (network, epoch) VALUES (?, ?)`,
   updateNetwork: `UPDATE pipelines SET epoch = ?, deleted = ?, lease_owner = ?, lease_until = ?,
     minted_primary = ?, minted_secondary = ?, checkpoint_primary = ?, checkpoint_secondary = ?, checkpoint_at = ?,
-    feed_position = ?, start_primary = ?, start_secondary = ?, high_primary = ?, pruned_primary = ?, paused = ?, invalidations = ?
+    feed_position = ?, start_primary = ?, start_secondary = ?, high_primary = ?, swept_primary = ?, pruned_primary = ?, paused = ?, invalidations = ?
     WHERE network = ?`,
   counter: `SELECT value FROM counters WHERE name = ?`,
   updateCounter: `UPDATE counters SET value = ? WHERE name = ?`,

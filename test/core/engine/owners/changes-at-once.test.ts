@@ -174,8 +174,8 @@ describe("changes of two processes at once", () => {
       yield* changing.open
       yield* Fiber.join(deleting)
       yield* Effect.sleep("300 millis")
-      const stranger = { holder: "stranger", ms: 1_000, isGone: () => false }
-      assert.strictEqual((yield* owner.storage.claim("test", stranger)).network, "test")
+      assert.isNull(yield* owner.storage.pipeline("test"))
+      assert.deepStrictEqual(yield* owner.storage.feedStates("test"), [])
     }),
   )
 })

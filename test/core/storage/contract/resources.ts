@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { NotOwner, StaleResources, Storage, StorageError } from "../../../../core/storage/storage.ts"
+import { Held, NotOwner, StaleResources, Storage, StorageError } from "../../../../core/storage/storage.ts"
 import { at, batch, lease, match, monitor, network, sink } from "../builders.ts"
 import { all, everything, started, type Test } from "./support.ts"
 
@@ -124,6 +124,10 @@ export const resources = (test: Test): void => {
       const stale = yield* Effect.flip(storage.mint(owner, batch([match(at(3))])))
       assert.instanceOf(stale, NotOwner)
 
+      // A process that has not heard of the deletion must not bring it back.
+      assert.instanceOf(yield* Effect.flip(storage.claim("net", lease("another"))), Held)
+      assert.isNull(yield* storage.pipeline("net"))
+      yield* storage.change({ putNetworks: [network("net")] })
       const next = yield* storage.claim("net", lease("another"))
       assert.deepInclude(yield* storage.pipeline("net"), {
         minted: null,

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_SECONDARY } from "../../../../core/model/cursor.ts"
 import { type NewMatch, Storage, StorageError } from "../../../../core/storage/storage.ts"
-import { at, batch, match, monitor } from "../builders.ts"
+import { at, batch, match, monitor, network } from "../builders.ts"
 import { all, claim, deliveredRange, retractAll, started, takeBack, type Test } from "./support.ts"
 
 /** The part of the contract about the last step of taking back. */
@@ -171,6 +171,15 @@ export const rewinding = (test: Test): void => {
       ])
     }))
 
+  test("a depth that was raised since brings no row back that was pruned by the one before", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* deliveredRange(owner, 1, 30)
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 1000 }));
+      assert.deepInclude(yield* takeBack(owner, at(5), 1000), { gap: 30 })
+      assert.deepStrictEqual(yield* lives([match(at(6))]), [["m-6-0", 2]])
+    }))
+
   test("a later gap that reaches less far leaves the first as it is, and counts on", () =>
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
@@ -191,6 +200,7 @@ export const rewinding = (test: Test): void => {
       yield* deliveredRange(owner, 1, 30)
       yield* takeBack(owner, at(5), 10)
       yield* storage.change({ deleteNetworks: ["net"] })
+      yield* storage.change({ putNetworks: [network("net")] })
       const next = yield* claim(storage)
       yield* storage.begin(next, at(3))
       assert.deepStrictEqual(yield* lives([match(at(6))]), [["m-6-0", 1]])

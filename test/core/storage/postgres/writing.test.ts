@@ -50,6 +50,29 @@ describe("writing", () => {
     ),
   )
 
+  it.live("lets no one read past a write whose caller was interrupted while it was made", () =>
+    Effect.flatMap(postgres.database, (url) =>
+      use(url, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* started(storage)
+          // Each round the interruption comes a little later, so that it meets every step of the write.
+          for (let round = 1; round <= 60; round++) {
+            const mint = yield* Effect.forkChild(storage.mint(owner, batch([match(at(round))])), {
+              startImmediately: true,
+            })
+            yield* Effect.sleep(`${round * 50} micros`)
+            yield* Fiber.interrupt(mint)
+            const { minted } = (yield* storage.pipeline("net"))!
+            const seen = (yield* owed(storage)).length
+            yield* storage.checkpoint(owner, at(0))
+            assert.deepStrictEqual((yield* storage.pipeline("net"))!.minted, minted)
+            assert.strictEqual((yield* owed(storage)).length, seen)
+          }
+        }),
+      ),
+    ),
+  )
+
   it.live("refuses the writes of an owner when another process claimed the network, whichever comes first", () =>
     useTwo((one, two) =>
       Effect.gen(function* () {

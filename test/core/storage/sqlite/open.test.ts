@@ -49,7 +49,7 @@ describe("opening a database", () => {
         }),
       )
       const older = new DatabaseSync(path)
-      for (const column of ["start_primary", "start_secondary", "high_primary", "pruned_primary"]) {
+      for (const column of ["start_primary", "start_secondary", "high_primary", "swept_primary", "pruned_primary"]) {
         older.exec(`ALTER TABLE pipelines DROP COLUMN ${column}`)
       }
       older.exec("DROP TABLE invalidations")
