@@ -5,7 +5,7 @@ import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/e
 import { Plugins } from "../plugin/registry.ts"
 import { Secrets } from "../plugin/secrets.ts"
 import type { Plugin } from "../plugin/sink.ts"
-import { Storage, type StorageError } from "../storage/storage.ts"
+import { Storage, StorageError } from "../storage/storage.ts"
 import { checkDefinitions } from "./check-definitions.ts"
 import { DeadLetters } from "./dead-letters.ts"
 import { defaultSettings, Engine, type EngineSettings } from "./engine.ts"
@@ -84,6 +84,11 @@ export class Blockwatcher extends Context.Service<
   }
 }
 
+/** How long the database may take to answer a health check. */
+const HEALTH_WAIT = "1 second"
+
+const noAnswer = new StorageError({ operation: "pipeline", reason: "no answer within 1 s", retryable: true })
+
 const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
   const engine = yield* Engine
   const storage = yield* Storage
@@ -112,7 +117,10 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
       )
   return Blockwatcher.of({
     health: Effect.gen(function* () {
-      const answer = yield* Effect.result(storage.pipeline(""))
+      // A probe is answered in time, whatever the database does.
+      const answer = yield* storage
+        .pipeline("")
+        .pipe(Effect.timeoutOrElse({ duration: HEALTH_WAIT, orElse: () => Effect.fail(noAnswer) }), Effect.result)
       return {
         networks: [...engine.catalog.networks.keys()].map((id) => {
           const activity = engine.activity(id)

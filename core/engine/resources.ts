@@ -78,9 +78,14 @@ const makeResources = Effect.fnUntraced(function* () {
   const check = (set: DefinitionSet) =>
     Effect.provideContext(checkDefinitions({ catalog, sinks, plugins }, set), context)
 
+  const deadLetterCounts = new Map<string, number>()
   const networkOf = Effect.fnUntraced(function* (stored: Stored<NetworkDefinition>) {
     const { id } = stored.definition
-    const deadLetters = yield* storage.deadLetterCount({ network: id })
+    const deadLetters = yield* storage.deadLetterCount({ network: id }).pipe(
+      // Without the database the last known number has to do: what is wrong is shown beside it.
+      Effect.catchTag("StorageError", () => Effect.succeed(deadLetterCounts.get(id) ?? 0)),
+    )
+    deadLetterCounts.set(id, deadLetters)
     return networkView(plugins, stored, engine.activity(id), deadLetters)
   })
   const sinkOf = (stored: Stored<SinkDefinition>) => sinkView(plugins, stored, sinks.handle(stored.definition.id))
@@ -124,6 +129,7 @@ const makeResources = Effect.fnUntraced(function* () {
   const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean) {
     const stored = yield* known(id)
     yield* engine.pauseNetwork(id, paused)
+    yield* Effect.logInfo(`network ${id} is ${paused ? "paused" : "resumed"} on request`)
     return yield* networkOf(stored)
   })
 
@@ -172,12 +178,14 @@ const makeResources = Effect.fnUntraced(function* () {
         return yield* new Conflict({ reason })
       })
       yield* engine.deleteNetwork(id, { exists: Effect.suspend(() => known(id)), unnamed }, discard)
+      yield* logDeletion("network", id, discard)
     }),
     deleteMonitor: Effect.fn("Resources.deleteMonitor")(function* (id, { discard = false } = {}) {
       yield* engine.exclusively(
         Effect.gen(function* () {
           if (!catalog.monitors.has(id)) return yield* new NotFound({ resource: `monitor "${id}"` })
           yield* engine.deleteMonitor(id, discard)
+          yield* logDeletion("monitor", id, discard)
         }),
       )
     }),
@@ -193,6 +201,7 @@ const makeResources = Effect.fnUntraced(function* () {
             return yield* new Conflict({ reason })
           }
           yield* engine.deleteSink(id, discard)
+          yield* logDeletion("sink", id, discard)
         }),
       )
     }),
@@ -229,6 +238,9 @@ const makeResources = Effect.fnUntraced(function* () {
     }),
   })
 })
+
+const logDeletion = (kind: ResourceKind, id: string, discard: boolean) =>
+  Effect.logInfo(`${kind} ${id} is deleted on request${discard ? ", with what it owed" : ""}`)
 
 const setOf = (kind: ResourceKind, input: unknown): DefinitionSet => ({
   networks: kind === "network" ? [input] : [],

@@ -147,6 +147,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       const holder = describeHolder(claimed.holder)
       if (condition.heldBy !== holder) yield* Effect.logInfo(`the network is run by ${holder}; this process stands by`)
       condition.heldBy = holder
+      condition.status.head = null
       yield* readRow
       yield* Effect.timeoutOption(Queue.peek(commands), STANDBY_MS)
       yield* settleWaiting
@@ -172,6 +173,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
 
   const takeBack = Effect.fnUntraced(function* (owned: Ownership, invalidation: Invalidation) {
     condition.takingBack = takingBackTo(invalidation.from)
+    yield* Effect.logInfo(`${condition.takingBack}: ${invalidation.cause}`)
     const taking = makeTakingBack({
       network,
       ownership: owned,
@@ -261,12 +263,12 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       if (Exit.isSuccess(exit)) return
       condition.takingBack = null
       condition.fault = messageOf(exit.cause)
-      metrics.count("faults", 1)
       if (condition.ending !== null)
         return yield* Effect.logError("the pipeline broke while it was stopped", exit.cause)
       if (isFenced(exit.cause)) {
         yield* Effect.logWarning("another process took the network over; this one stands by")
       } else {
+        metrics.count("faults", 1)
         yield* Effect.logError("the pipeline broke; it is built again from its rows", exit.cause)
         if ((yield* Clock.currentTimeMillis) - startedAt > HEALTHY_MS) faults = 0
         const wait = Math.min(REBUILD_MS.last, REBUILD_MS.first * 2 ** Math.min(faults++, 10))

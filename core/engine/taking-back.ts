@@ -55,7 +55,7 @@ export const makeTakingBack = (options: {
       if (step.done) break
       yield* Effect.yieldNow
     }
-    if (ended > 0) yield* Effect.logInfo(`${ended} matches have ended; their retractions are sent`)
+    if (ended > 0) yield* Effect.logInfo(`${ended} matches have ended; sinks that may have heard of them are told`)
   })
 
   /** Nobody is there to hear it: kept as dead letters, for the case that the sink is made again. */
@@ -73,6 +73,7 @@ export const makeTakingBack = (options: {
   const sendTo = Effect.fnUntraced(function* (sink: string, settler: Effect.Success<ReturnType<typeof makeSettler>>) {
     const handle = options.sinkHandle(sink)
     if (handle.isMissing) return yield* keepFor(sink, `permanent: sink ${sink} does not exist`)
+    const policy = new Probation()
     const worker = yield* makeSinkWorker({
       sink,
       handle,
@@ -83,7 +84,7 @@ export const makeTakingBack = (options: {
       status,
       settler,
       draining,
-      policy: new Probation(),
+      policy,
     })
     const feed = Effect.gen(function* () {
       let afterSeq = 0
@@ -99,6 +100,11 @@ export const makeTakingBack = (options: {
     })
     // Once the worker has given up, nobody takes what would still be fed.
     yield* Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never))
+    if (policy.givenUp === 0) return
+    yield* Effect.logError(
+      `${policy.givenUp} retractions were given up unsent, for the sink is down; kept as dead letters: the receiver ` +
+        `still holds what they take back`,
+    ).pipe(Effect.annotateLogs({ sink }))
   })
 
   const send = Effect.gen(function* () {
@@ -138,7 +144,7 @@ const report = Effect.fnUntraced(function* ({ from }: Invalidation, { gap, moved
     )
   }
   if (!moved) {
-    yield* Effect.logWarning(`the checkpoint stays: ${formatCursor(from)} is not behind it`)
+    yield* Effect.logInfo(`the checkpoint stays where it is: it is not behind ${formatCursor(from)}`)
   }
   yield* Effect.logInfo(
     `everything behind ${formatCursor(from)} is taken back${to === null ? "" : `; goes on from ${formatCursor(to)}`}`,

@@ -23,6 +23,8 @@ export class Probation implements AttemptPolicy {
   #runtime: SinkRuntime | null = null
   /** Null while the sink is trusted. */
   #chances: number | null = null
+  /** Deliveries that got no attempt. */
+  givenUp = 0
 
   next(runtime: SinkRuntime): Retry | null {
     if (runtime !== this.#runtime) {
@@ -30,7 +32,9 @@ export class Probation implements AttemptPolicy {
       this.#chances = null
     }
     if (this.#chances === null) return runtime.retry
-    return this.#chances === 0 ? null : { ...runtime.retry, maxAttempts: 1 }
+    if (this.#chances > 0) return { ...runtime.retry, maxAttempts: 1 }
+    this.givenUp++
+    return null
   }
 
   ended(result: DeliveryResult): void {

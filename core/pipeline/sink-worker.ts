@@ -44,6 +44,8 @@ const toSinkEvent = (row: DeliveryRow): { readonly event: SinkEvent; readonly bo
   return { event: { type: "match", id: matchId, monitor, network, event }, body: matchBody(payload) }
 }
 
+const nameOf = ({ kind }: DeliveryRow): string => (kind === "match" ? "delivery" : "retraction")
+
 /** A delivery that got no attempt, because those before it had shown that there is nobody to hear it. */
 const SINK_DOWN: DeliveryResult = { _tag: "Dead", attempts: 0, reason: "transient: sink down", judged: false }
 
@@ -68,7 +70,7 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
   const onRetry = (row: DeliveryRow, retry: Retry) => (reason: string, attempt: number) => {
     status.sinks.set(sink, reason)
     metrics.count("failedAttempts", 1, { sink })
-    return Effect.logWarning(`delivery failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`).pipe(
+    return Effect.logWarning(`${nameOf(row)} failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`).pipe(
       annotate(row),
     )
   }
@@ -88,9 +90,9 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
   }
 
   const tell = (row: DeliveryRow, result: DeliveryResult & { readonly _tag: "Dead" }) =>
-    Effect.logError(`delivery is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`).pipe(
-      annotate(row),
-    )
+    Effect.logError(
+      `${nameOf(row)} is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`,
+    ).pipe(annotate(row))
 
   /** Delivers `items` from `position` on; a change of the sink interrupts it, and it goes on from where it stood. */
   const deliverFrom = Effect.fnUntraced(function* (

@@ -68,12 +68,20 @@ export const runPoller = (store: Store, announcements: Announcements, wanted: ()
 /** Repeats for ever, and goes on after failures and defects: every subscription depends on it. */
 const persistently =
   (what: string) =>
-  <E>(effect: Effect.Effect<void, E>): Effect.Effect<never> =>
-    effect.pipe(
-      Effect.catchCause((cause) =>
-        Effect.logWarning(`could not ${what}; trying again in a second`, Cause.squash(cause)).pipe(
-          Effect.andThen(Effect.sleep("1 second")),
-        ),
+  <E>(effect: Effect.Effect<void, E>): Effect.Effect<never> => {
+    // Told once: while the database is away, the networks say so too.
+    let failing = false
+    return effect.pipe(
+      Effect.tap(() =>
+        Effect.sync(() => {
+          failing = false
+        }),
       ),
+      Effect.catchCause((cause) => {
+        const told = failing ? Effect.void : Effect.logWarning(`could not ${what}; trying again`, Cause.squash(cause))
+        failing = true
+        return Effect.andThen(told, Effect.sleep("1 second"))
+      }),
       Effect.forever,
     )
+  }

@@ -10,7 +10,7 @@ const matchOf = `JOIN matches m ON m.pk = d.match_pk`
 const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.event_time, m.payload`
 const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
 const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
-const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.created_at, m.payload, m.ended`
+const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.settled_at, m.payload, m.ended`
 
 /** Columns of a pipeline, in the order of its tuple. */
 export const pipelineColumns = `epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
