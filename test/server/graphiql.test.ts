@@ -12,7 +12,14 @@ const serve = (options: Parameters<typeof serveFake>[0] = {}) =>
     (server) => Effect.promise(() => server.close()),
   )
 
-const openTab = (page: Page, name: string) => page.locator(".graphiql-tab-button", { hasText: name }).click()
+/** Opens a tab, and waits until its operation is what an execution would run. */
+const openTab = async (page: Page, name: string) => {
+  await page.locator(".graphiql-tab-button", { hasText: name }).click()
+  await page.locator(".graphiql-tab-active", { hasText: name }).waitFor()
+  await page.waitForFunction(
+    `document.querySelector(".graphiql-query-editor .view-lines")?.textContent.includes(${JSON.stringify(name)})`,
+  )
+}
 const execute = (page: Page) => page.locator(".graphiql-execute-button").click()
 
 /** Waits until the result pane, which holds non-breaking spaces, shows a text. */
