@@ -99,7 +99,8 @@ export const drawMutation = (
   return kinds[kind]!()
 }
 
-const again = (failure: Failure) => /try again/.test(failure.message)
+// A network that was just rewound reads on: its checkpoint soon lies where it lay.
+const again = (failure: Failure) => /try again|cannot be rewound to .*: its checkpoint is/.test(failure.message)
 
 /** Runs a mutation as an operator does, who tries again what is to be tried again; answers `ok` or the error's tag. */
 export const outcomeOf = ({ run }: Mutation, world: World): Effect.Effect<string> =>
