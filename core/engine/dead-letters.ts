@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
-import { type DeadLetterFilter, type DeadLetterRow, Storage, type StorageError } from "../storage/storage.ts"
+import type { StorageError } from "../storage/error.ts"
+import { type DeadLetterFilter, type DeadLetterRow, Storage } from "../storage/storage.ts"
 import { InvalidPosition } from "./error.ts"
 
 /** Why a dead letter is not sent again, as the error code of a replay. */

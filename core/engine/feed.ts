@@ -1,5 +1,6 @@
 import { Context, type Effect, Layer, type Stream } from "effect"
-import { Storage, type StorageError } from "../storage/storage.ts"
+import type { StorageError } from "../storage/error.ts"
+import { Storage } from "../storage/storage.ts"
 import type { InvalidPosition, StalePosition } from "./error.ts"
 import type { FeedHub } from "./feed/hub.ts"
 import type { FeedItem, FeedRequest, MatchesRequest, MatchPage } from "./feed/item.ts"

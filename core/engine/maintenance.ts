@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { Owner, Storage } from "../storage/storage.ts"
 
 /** Rows that one pruning transaction may touch, which keeps it to a few ms. */
 const PRUNE_ROWS = 500

@@ -1,5 +1,5 @@
 import { Effect, Exit, Scope } from "effect"
-import { NotOwner } from "../storage/storage.ts"
+import { NotOwner } from "../storage/error.ts"
 import type { Catalog } from "./catalog.ts"
 import { Conflict } from "./error.ts"
 import type { Ending } from "./network-condition.ts"

@@ -1,6 +1,7 @@
 import { Clock, Effect, Latch } from "effect"
 import { compareCursors, type Cursor } from "../model/cursor.ts"
-import type { NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { Owner, Storage } from "../storage/storage.ts"
 import { untilStored } from "./persist.ts"
 import type { PipelineStatus } from "./status.ts"
 import type { ProgressTracker } from "./tracker.ts"

@@ -1,5 +1,6 @@
 import { Effect, Latch } from "effect"
-import type { NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { Owner, Storage } from "../storage/storage.ts"
 import { untilStored } from "./persist.ts"
 import type { PipelineStatus } from "./status.ts"
 

@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import type { Held, NotOwner, StorageError } from "../storage/storage.ts"
+import type { Held, NotOwner, StorageError } from "../storage/error.ts"
 import type { PipelineStatus } from "./status.ts"
 
 const backoff = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)

@@ -1,6 +1,7 @@
 import { Result } from "effect"
 import { type Cursor, isAfter } from "../model/cursor.ts"
-import { Held, type Lease, type Owner, type Rewound } from "./storage.ts"
+import { Held } from "./error.ts"
+import type { Lease, Owner, Pipeline, Rewound } from "./storage.ts"
 
 /** A network's pipeline row, as the rules of a claim, of progress and of taking back change it; read and written by its storage. */
 export class NetworkRow {
@@ -90,6 +91,18 @@ export class NetworkRow {
       this.paused ? 1 : 0,
       this.invalidations,
     ]
+  }
+
+  /** The row as its readers see it; null for a network that was deleted. */
+  get pipeline(): Pipeline | null {
+    if (this.deleted) return null
+    const { id: network, minted, checkpoint, checkpointAt, feedPosition, start, paused } = this
+    return { network, minted, checkpoint, checkpointAt, feedPosition, start, paused }
+  }
+
+  /** The life of a match without a row. Where a gap may have left none of earlier lives, it is one that none of them had. */
+  firstLife({ primary }: Cursor): number {
+    return this.prunedPrimary !== null && primary <= this.prunedPrimary ? 1 + this.invalidations : 1
   }
 
   /**
@@ -216,3 +229,12 @@ export type PipelineTuple = readonly [
 
 const cursorOf = (primary: number | null, secondary: number | null): Cursor | null =>
   primary === null || secondary === null ? null : { primary, secondary }
+
+/**
+ * Ends what a pipeline's row tells of a network that is deleted, by its id. The row stays, for positions that never
+ * restart; the next epoch keeps out an owner that still writes.
+ */
+export const RESET_PIPELINE = `UPDATE pipelines SET epoch = epoch + 1, deleted = 1,
+  minted_primary = NULL, minted_secondary = NULL, checkpoint_primary = NULL, checkpoint_secondary = NULL,
+  checkpoint_at = 0, start_primary = NULL, start_secondary = NULL, high_primary = NULL, swept_primary = NULL,
+  pruned_primary = NULL, paused = 0, invalidations = 0, lease_until = 0, lease_owner = NULL WHERE network = ?`

@@ -26,3 +26,6 @@ export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("Da
     return `database ${this.database} cannot be opened: ${this.reason}. ${this.advice}`
   }
 }
+
+/** Why a database is of no use. */
+export type OpenError = DatabaseTooNew | DatabaseUnusable

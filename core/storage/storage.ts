@@ -1,44 +1,9 @@
-import { Context, type Effect, Schema, type Stream } from "effect"
+import { Context, type Effect, type Stream } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
 import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
 import type { Anchor } from "../plugin/source.ts"
-
-/** A database operation failed after its retries. `retryable`: the same call may succeed later (locked, full, away). */
-export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
-  operation: Schema.String,
-  reason: Schema.String,
-  retryable: Schema.Boolean,
-}) {
-  override get message() {
-    return `storage: ${this.operation}: ${this.reason}`
-  }
-}
-
-/** The writer no longer owns the network: another claim has a later epoch. Nothing was written. */
-export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { network: Schema.String }) {
-  override get message() {
-    return `network ${this.network} is owned by another process`
-  }
-}
-
-/** Another process runs the network: its lease has not run out. */
-export class Held extends Schema.TaggedError<Held>()("Held", {
-  network: Schema.String,
-  /** As its claim named it. */
-  holder: Schema.String,
-}) {
-  override get message() {
-    return `network ${this.network} is run by ${this.holder}`
-  }
-}
-
-/** The resources were changed by someone else since they were read; nothing was written. */
-export class StaleResources extends Schema.TaggedError<StaleResources>()("StaleResources", {}) {
-  override get message() {
-    return "the resources were changed by another process at the same moment; try again"
-  }
-}
+import type { Held, NotOwner, StaleResources, StorageError } from "./error.ts"
 
 /** How a process holds a network. */
 export interface Lease {
@@ -238,6 +203,18 @@ export interface FeedFilter {
   readonly monitor?: string
 }
 
+/** What of a network's feed is read: items behind `after` and at or before `upTo`. */
+export interface FeedPage {
+  readonly network: string
+  readonly monitor?: string
+  readonly kinds: ReadonlyArray<"match" | "retracted">
+  readonly after: number
+  readonly upTo?: number
+  readonly limit: number
+  /** Leave out matches that a retraction took back. */
+  readonly standing?: boolean
+}
+
 export interface MatchItem {
   readonly kind: "match"
   readonly network: string
@@ -398,16 +375,7 @@ export class Storage extends Context.Service<
     readonly prune: (owner: Owner, input: PruneInput) => Write<boolean>
 
     /** Items of one network behind `after` (and at or before `upTo`), in position order. */
-    readonly feedPage: (page: {
-      readonly network: string
-      readonly monitor?: string
-      readonly kinds: ReadonlyArray<"match" | "retracted">
-      readonly after: number
-      readonly upTo?: number
-      readonly limit: number
-      /** Leave out matches that a retraction took back. */
-      readonly standing?: boolean
-    }) => Read<ReadonlyArray<StoredFeedItem>>
+    readonly feedPage: (page: FeedPage) => Read<ReadonlyArray<StoredFeedItem>>
     /** The newest position after commits of any process that wrote feed items, where the database tells; it may leave some out. */
     readonly feedGrowth: Stream.Stream<{ readonly network: string; readonly position: number }>
     /** Every network that the feed has ever known, deleted ones left out. */

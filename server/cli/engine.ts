@@ -10,8 +10,9 @@ import {
   Seeds,
 } from "../../core/index.ts"
 import { builtInDirectories } from "../../core/plugin/loader-builtin.ts"
+import type { OpenError } from "../../core/storage/open-error.ts"
+import { layerPostgres } from "../../core/storage/postgres.ts"
 import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
-import type { OpenError } from "../../core/storage/sqlite/open.ts"
 import { ScriptsDirectory } from "../../plugins/sinks/script/directory.ts"
 import type { Database } from "../environment-values.ts"
 import type { Environment } from "../environment.ts"
@@ -43,11 +44,8 @@ const seedTarget = Layer.effect(
 )
 
 const storageLayer = (database: Database): RuntimeOptions<OpenError>["storage"] => {
-  if (database.kind !== "postgres")
-    return layerSqlite({ path: database.kind === "memory" ? ":memory:" : database.path })
-  // Its driver takes a while to load, which no one else need wait for.
-  const loaded = Effect.promise(() => import("../../core/storage/postgres/layer.ts"))
-  return Layer.unwrap(Effect.map(loaded, ({ layerPostgres }) => layerPostgres(database)))
+  if (database.kind === "postgres") return layerPostgres(database)
+  return layerSqlite({ path: database.kind === "memory" ? ":memory:" : database.path })
 }
 
 /** What the runtime of an environment is made of. */

@@ -2,7 +2,7 @@ import { Cause, Effect, Predicate } from "effect"
 import { GraphQLError } from "graphql"
 import type { Conflict, InvalidPosition, NotFound, Refused, StalePosition } from "../../core/engine/error.ts"
 import type { SourceError } from "../../core/plugin/error.ts"
-import type { NotOwner, StorageError } from "../../core/storage/storage.ts"
+import type { NotOwner, StorageError } from "../../core/storage/error.ts"
 
 /** The errors that the engine's services answer with. */
 export type EngineError =

@@ -1,6 +1,6 @@
 import { type Context, Effect } from "effect"
 import { type MonitorView, type NetworkView, Resources, type SinkView } from "../../core/engine/resources.ts"
-import type { StorageError } from "../../core/storage/storage.ts"
+import type { StorageError } from "../../core/storage/error.ts"
 import type { Services } from "./context.ts"
 import { run } from "./run.ts"
 

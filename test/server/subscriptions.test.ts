@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import { WebSocket } from "ws"
-import { StorageError } from "../../core/storage/storage.ts"
+import { StorageError } from "../../core/storage/error.ts"
 import { type GraphqlError, subscribe, webSocketClient } from "../support/graphql.ts"
 import { emitted } from "./fake-engine.ts"
 import { serveFake, until } from "./serve-fake.ts"

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { compareCursors } from "../../model/cursor.ts"
-import type { Storage, StorageError } from "../../storage/storage.ts"
+import type { StorageError } from "../../storage/error.ts"
+import type { Storage } from "../../storage/storage.ts"
 import type { CheckpointView } from "../resources.ts"
 import type { Announcements } from "./hub.ts"
 

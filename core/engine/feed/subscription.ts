@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { Storage, StorageError } from "../../storage/storage.ts"
+import type { StorageError } from "../../storage/error.ts"
+import type { Storage } from "../../storage/storage.ts"
 import type { StalePosition } from "../error.ts"
 import type { FeedItem } from "./item.ts"
 import type { LiveLog } from "./live-log.ts"

@@ -1,6 +1,6 @@
 import { type EntityManager, IsolationLevel } from "@mikro-orm/postgresql"
 import { Effect, Exit, type Scope } from "effect"
-import type { StorageError } from "../storage.ts"
+import type { StorageError } from "../error.ts"
 import { classify, isConflict, type QueryFailed, queryFailed } from "./error.ts"
 import { type NativeClient, type NativeResult, type PooledClient, types, type Value } from "./native.ts"
 import type { Opened } from "./open.ts"
@@ -72,7 +72,7 @@ export const sessionOn = (client: NativeClient): Session => {
   }
 }
 
-/** Wraps an opened database. */
+/** The connections of an opened database. */
 export const connection = ({ orm, pool }: Opened): Connection => {
   // Left half way, a connection would be handed on with a statement on it that no one waits for.
   const client: Effect.Effect<PooledClient, QueryFailed, Scope.Scope> = Effect.acquireRelease(

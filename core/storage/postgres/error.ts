@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { StorageError } from "../storage.ts"
+import { StorageError } from "../error.ts"
 
 /** A statement, or a connection, failed. */
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {

@@ -1,5 +1,6 @@
+import { type EntityManager, LockMode } from "@mikro-orm/postgresql"
 import { Clock, Effect, Layer, Redacted, type Scope } from "effect"
-import { Storage } from "../storage.ts"
+import { type ResourceChanges, Storage } from "../storage.ts"
 import { connection as makeConnection } from "./connection.ts"
 import { countDeadLetters, readDeadLetters } from "./dead-letters.ts"
 import { readFeedPage, readFeedStates } from "./feed.ts"
@@ -7,15 +8,29 @@ import { makeGrowth } from "./growth.ts"
 import { claim, renew } from "./leases.ts"
 import { mint, mintLate } from "./mint.ts"
 import { makeNumbers } from "./numbers.ts"
-import { open, type OpenError } from "./open.ts"
+import type { OpenError } from "../open-error.ts"
+import { open } from "./open.ts"
 import { makePrune } from "./prune.ts"
-import { makeResources } from "./resources.ts"
+import { makeResources, RESOURCES, versionIn } from "../resources.ts"
+import { lockPipelines, releaseRows, removeNetwork } from "./remove.ts"
 import { readAnchors, readDebts, readOpenSlots, readOwed, readOwedSinks, readPipeline } from "./rows.ts"
 import { settle } from "./settle.ts"
+import { sql } from "./sql.ts"
 import { invalidate, makeRetract, readInvalidation, rewind } from "./taking-back.ts"
 import { makeWriter } from "./writer.ts"
 
 const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clock.currentTimeMillis, f)
+
+/** Changes take turns: whoever comes second sees the version of the first. */
+const lockVersion = (em: EntityManager): Promise<number> => versionIn(em, { lockMode: LockMode.PESSIMISTIC_WRITE })
+
+/** The writers wait whose rows the changes go by: monitors take effect by a batch, and rows are let go. */
+const release = async (em: EntityManager, changes: ResourceChanges, now: number): Promise<void> => {
+  const { discard = [], putMonitors = [], deleteNetworks = [] } = changes
+  const named = new Set([...putMonitors.map(({ definition }) => definition.network), ...deleteNetworks])
+  const locked = await lockPipelines(em, discard.length > 0 ? "all" : named)
+  for (const by of discard) await releaseRows(em, locked, by, now)
+}
 
 /** Its rows would be owed by no one: whoever repeats it finds them there and leaves them out. */
 const once = { repeatable: false }
@@ -28,13 +43,15 @@ const make = Effect.fnUntraced(function* (
   const growth = yield* makeGrowth(opened)
   const { write, writeAs } = yield* makeWriter(connection, makeNumbers(), growth.tell)
   const { read } = connection
-  const resources = makeResources(connection)
+  const resources = makeResources(connection, { lockVersion, release, removeNetwork })
   const prune = makePrune()
   const { retract, remember } = makeRetract()
 
   return Storage.of({
     resources: resources.read,
-    resourcesVersion: resources.version,
+    resourcesVersion: read("resourcesVersion", (session) =>
+      Effect.map(session.all<readonly [number]>(sql.counter, [RESOURCES]), ([row]) => row![0]),
+    ),
     seeds: resources.seeds,
     change: (changes) => at((now) => resources.change(changes, now)),
 
@@ -81,11 +98,6 @@ const make = Effect.fnUntraced(function* (
   })
 })
 
-/**
- * Storage in a PostgreSQL database, which several processes may share. Brings an older database up to date; one that is
- * empty gets its tables.
- *
- * @param options.url `postgres://user:password@host:port/database`, with the parameters of libpq such as `sslmode`
- */
-export const layerPostgres = (options: { readonly url: string | Redacted.Redacted }): Layer.Layer<Storage, OpenError> =>
-  Layer.effect(Storage, make(typeof options.url === "string" ? Redacted.make(options.url) : options.url))
+/** Storage in the PostgreSQL database of an address. */
+export const layer = (url: string | Redacted.Redacted): Layer.Layer<Storage, OpenError> =>
+  Layer.effect(Storage, make(typeof url === "string" ? Redacted.make(url) : url))

@@ -1,5 +1,6 @@
 import { Effect, Exit, Result } from "effect"
-import type { Held, Lease, Owner } from "../storage.ts"
+import type { Held } from "../error.ts"
+import type { Lease, Owner } from "../storage.ts"
 import type { QueryFailed } from "./error.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"

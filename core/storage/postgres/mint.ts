@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import type { NetworkRow } from "../network-row.ts"
 import type { DeliveryRow, LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
 import { DeliveryColumns } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
@@ -11,10 +10,6 @@ interface Opened {
   readonly match: NewMatch
   readonly life: number
 }
-
-/** The life of a match without a row. Where a gap may have left none of earlier lives, it is one that none of them had. */
-const firstLife = ({ prunedPrimary, invalidations }: NetworkRow, { cursor }: NewMatch): number =>
-  prunedPrimary !== null && cursor.primary <= prunedPrimary ? 1 + invalidations : 1
 
 /** Each match once, without those whose predicate failed for no sink. */
 const distinct = (matches: ReadonlyArray<NewMatch>): ReadonlyArray<NewMatch> => {
@@ -46,7 +41,7 @@ const lives = Effect.fnUntraced(function* (
   matches: ReadonlyArray<NewMatch>,
   look: boolean,
 ): Effect.fn.Return<ReadonlyArray<Opened>, QueryFailed> {
-  if (!look) return matches.map((match) => ({ match, life: firstLife(network, match) }))
+  if (!look) return matches.map((match) => ({ match, life: network.firstLife(match.cursor) }))
   const newest = yield* session.all<readonly [place: number, life: number, ended: number]>(sql.newestLives, [
     network.id,
     matches.map(({ cursor }) => cursor.primary),
@@ -56,7 +51,7 @@ const lives = Effect.fnUntraced(function* (
   const known = new Map(newest.map(([place, life, ended]) => [place - 1, { life, ended }]))
   return matches.flatMap((match, i): ReadonlyArray<Opened> => {
     const last = known.get(i)
-    if (last === undefined) return [{ match, life: firstLife(network, match) }]
+    if (last === undefined) return [{ match, life: network.firstLife(match.cursor) }]
     return last.ended === 1 ? [{ match, life: last.life + 1 }] : []
   })
 })

@@ -31,7 +31,6 @@ interface Block {
   readonly end: number
 }
 
-/** Makes the numbers of one process. */
 export const makeNumbers = (): Numbers => {
   const blocks = new Map<NumberName, Array<Block>>()
   // One at a time, or a block could come to stand before a lower one.

@@ -3,13 +3,11 @@ import { MikroORM } from "@mikro-orm/postgresql"
 import { Effect, Redacted, type Scope } from "effect"
 import { entities } from "../entities/index.ts"
 import { migrations } from "../migrations/index.ts"
-import { DatabaseTooNew, DatabaseUnusable } from "../open-error.ts"
+import { DatabaseTooNew, DatabaseUnusable, type OpenError } from "../open-error.ts"
 import { databaseName, shownAddress } from "./address.ts"
 import { queryFailed } from "./error.ts"
 import type { NativePool } from "./native.ts"
 import { clientOptions, type ClientUse } from "./session.ts"
-
-export type OpenError = DatabaseTooNew | DatabaseUnusable
 
 export interface Opened {
   readonly orm: MikroORM

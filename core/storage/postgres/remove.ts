@@ -1,4 +1,5 @@
 import type { EntityManager } from "@mikro-orm/postgresql"
+import { RESET_PIPELINE } from "../network-row.ts"
 
 type Bound = string | number
 
@@ -48,24 +49,14 @@ const deleteRows = async (em: EntityManager, table: "deliveries" | "matches", ne
   }
 }
 
-/**
- * Removes every row keyed by a network, in the present transaction. Its pipeline row stays, for positions that never
- * restart; the next epoch keeps out an owner that still writes.
- */
+/** Removes every row keyed by a network, in the present transaction, but for its pipeline row, which begins anew. */
 export const removeNetwork = async (em: EntityManager, network: string): Promise<void> => {
   await deleteRows(em, "deliveries", network)
   await deleteRows(em, "matches", network)
   await run(em, `DELETE FROM anchors WHERE network = ?`, [network])
   await run(em, `DELETE FROM invalidations WHERE network = ?`, [network])
   await run(em, `DELETE FROM feed_trims WHERE network = ?`, [network])
-  await run(
-    em,
-    `UPDATE pipelines SET epoch = epoch + 1, deleted = 1, minted_primary = NULL, minted_secondary = NULL,
-      checkpoint_primary = NULL, checkpoint_secondary = NULL, checkpoint_at = 0, start_primary = NULL,
-      start_secondary = NULL, high_primary = NULL, swept_primary = NULL, pruned_primary = NULL, paused = 0, invalidations = 0, lease_until = 0, lease_owner = NULL
-      WHERE network = ?`,
-    [network],
-  )
+  await run(em, RESET_PIPELINE, [network])
 }
 
 type Owing = { readonly sink: string } | { readonly monitor: string }

@@ -2,34 +2,17 @@ import { Effect } from "effect"
 import type { Anchor } from "../../plugin/source.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
+import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
 import { debtsSql, sql } from "./sql.ts"
 
 type Reading<A> = Effect.Effect<A, QueryFailed>
 
-type DeliveryTuple = readonly [
-  seq: number,
-  monitor: string,
-  matchId: string,
-  life: number,
-  kind: DeliveryRow["kind"],
-  primary: number,
-  secondary: number,
-  state: DeliveryRow["state"],
-  attempts: number,
-  slot: number,
-  time: number | null,
-  payload: string,
-]
-
 export const readPipeline = (session: Session, network: string): Reading<Pipeline | null> =>
-  Effect.map(session.all<PipelineTuple>(sql.network, [network]), ([tuple]) => {
-    const row = tuple === undefined ? undefined : new NetworkRow(network, tuple)
-    if (row === undefined || row.deleted) return null
-    const { minted, checkpoint, checkpointAt, feedPosition, start, paused } = row
-    return { network, minted, checkpoint, checkpointAt, feedPosition, start, paused }
-  })
+  Effect.map(session.all<PipelineTuple>(sql.network, [network]), ([tuple]) =>
+    tuple === undefined ? null : new NetworkRow(network, tuple).pipeline,
+  )
 
 export const readOwed = (
   session: Session,
@@ -41,22 +24,7 @@ export const readOwed = (
     page.kind === undefined
       ? session.all<DeliveryTuple>(sql.owed, [network, sink, page.afterSeq, page.limit])
       : session.all<DeliveryTuple>(sql.owedOfKind, [network, sink, page.afterSeq, page.limit, page.kind]),
-    (found) =>
-      found.map(([seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, time, payload]) => ({
-        seq,
-        network,
-        sink,
-        monitor,
-        matchId,
-        life,
-        kind,
-        cursor: { primary, secondary },
-        state,
-        attempts,
-        slot: slot === 1,
-        payload,
-        ...(time === null ? {} : { time }),
-      })),
+    (found) => found.map(toDeliveryRow(network, sink)),
   )
 
 export const readOpenSlots = (session: Session, network: string) =>

@@ -1,7 +1,17 @@
 import { Effect, Exit } from "effect"
-import { type Cursor, compareCursors } from "../../model/cursor.ts"
-import type { NetworkRow } from "../network-row.ts"
-import { type Invalidation, type Retracted, type Rewound, StorageError } from "../storage.ts"
+import type { Cursor } from "../../model/cursor.ts"
+import {
+  behind,
+  type InvalidationTuple,
+  noStep,
+  RetractProgress,
+  type StandingTuple,
+  type Step,
+  stillStanding,
+  toInvalidation,
+} from "../retracting.ts"
+import type { StorageError } from "../error.ts"
+import type { Invalidation, Retracted, Rewound } from "../storage.ts"
 import type { Session } from "./connection.ts"
 import { DeliveryColumns } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
@@ -9,38 +19,11 @@ import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
 import { storable } from "./text.ts"
 
-type InvalidationTuple = readonly [primary: number, secondary: number, cause: string, retracted: number]
-type StandingTuple = readonly [pk: number, primary: number, secondary: number, position: number | null]
 type DeliveryTuple = readonly [place: number, seq: number, sink: string, state: string]
-
-/** Where the next step goes on: what lies between `from` and it has ended, and need not be looked at again. */
-interface Reached {
-  readonly epoch: number
-  readonly from: Cursor
-  readonly next: Cursor
-}
-
-/** What a step did, and how far it came. */
-interface Step {
-  readonly retracted: Retracted
-  readonly reached: Reached | null
-}
-
-const nothing = (network: NetworkRow): Step => ({
-  retracted: { matches: 0, done: true, feedPosition: network.feedPosition, shown: 0 },
-  reached: null,
-})
-
-/** The cursor right behind another. */
-const behind = ({ primary, secondary }: Cursor): Cursor => ({ primary, secondary: secondary + 1 })
 
 /** What a network takes back. */
 export const readInvalidation = (session: Session, network: string): Effect.Effect<Invalidation | null, QueryFailed> =>
-  Effect.map(session.all<InvalidationTuple>(sql.invalidation, [network]), ([tuple]) => {
-    if (tuple === undefined) return null
-    const [primary, secondary, cause, retracted] = tuple
-    return { from: { primary, secondary }, cause, retracted: retracted === 1 }
-  })
+  Effect.map(session.all<InvalidationTuple>(sql.invalidation, [network]), ([tuple]) => toInvalidation(tuple))
 
 /** Records what is to be taken back. */
 export const invalidate = (
@@ -85,14 +68,7 @@ const findStanding = ({ session, network }: Group, { primary, secondary }: Curso
 
 /** Prepares the steps that end matches; a process that goes on with them need not begin at the proven point each time. */
 export const makeRetract = () => {
-  const reached = new Map<string, Reached>()
-
-  const firstToLook = (network: NetworkRow, from: Cursor): Cursor => {
-    const known = reached.get(network.id)
-    return known !== undefined && known.epoch === network.epoch && compareCursors(known.from, from) === 0
-      ? known.next
-      : behind(from)
-  }
+  const progress = new RetractProgress()
 
   return {
     retract: Effect.fnUntraced(function* (
@@ -102,10 +78,10 @@ export const makeRetract = () => {
     ): Effect.fn.Return<Step, QueryFailed> {
       const { session, network } = group
       const recorded = yield* readInvalidation(session, network.id)
-      if (recorded === null || recorded.retracted) return nothing(network)
+      if (recorded === null || recorded.retracted) return noStep(network)
       const { from } = recorded
       const first = behind(from)
-      const start = firstToLook(network, from)
+      const start = progress.next(network, from)
       const matches = yield* findStanding(group, start, limit)
       const shown = yield* end(group, matches, now)
       const left = limit - matches.length
@@ -123,21 +99,9 @@ export const makeRetract = () => {
       return { retracted: { ...step, done }, reached: null }
     }),
 
-    /** Keeps how far a step came; only once it is committed. */
-    remember: (network: string, step: Step): Retracted => {
-      if (step.reached === null) reached.delete(network)
-      else reached.set(network, step.reached)
-      return step.retracted
-    },
+    remember: (network: string, step: Step): Retracted => progress.remember(network, step),
   }
 }
-
-const stillStanding = (network: string): StorageError =>
-  new StorageError({
-    operation: "rewind",
-    reason: `matches of network ${network} are still standing that its invalidation takes back`,
-    retryable: false,
-  })
 
 /** The last step of taking back. */
 export const rewind = Effect.fnUntraced(function* (

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Exit, FiberSet, Result, Schema, type Scope, Semaphore } from "effect"
-import { type Held, NotOwner, type Owner, StorageError } from "../storage.ts"
+import { type Held, NotOwner, StorageError } from "../error.ts"
+import type { Owner } from "../storage.ts"
 import type { Connection, Session } from "./connection.ts"
 import { classify, isConflict, QueryFailed } from "./error.ts"
 import { beginGroup, commitGroup, type Group } from "./group.ts"

@@ -1,6 +1,6 @@
 import type { EntityManager } from "@mikro-orm/sqlite"
 import { Effect, Semaphore } from "effect"
-import type { StorageError } from "../storage.ts"
+import type { StorageError } from "../error.ts"
 import { classify, type Locked, whileLocked } from "./error.ts"
 import type { Native } from "./native.ts"
 import type { Opened } from "./open.ts"

@@ -1,58 +1,7 @@
 import type { DeadLetterFilter, DeadLetterRow } from "../storage.ts"
-import { type Native, rows, type Value } from "./native.ts"
-import { deadLetterCountSql, deadLettersSql, type DeadFilter } from "./sql.ts"
-
-type DeadTuple = readonly [
-  seq: number,
-  died: number,
-  network: string,
-  sink: string,
-  monitor: string,
-  matchId: string,
-  life: number,
-  primary: number,
-  secondary: number,
-  kind: DeadLetterRow["kind"],
-  attempts: number,
-  reason: string | null,
-  createdAt: number,
-  payload: string,
-  ended: number,
-]
-
-const toRow = (tuple: DeadTuple): DeadLetterRow => {
-  const [seq, died, network, sink, monitor, matchId, life, primary, secondary, kind] = tuple
-  const [, , , , , , , , , , attempts, reason, createdAt, payload, ended] = tuple
-  return {
-    seq,
-    died,
-    network,
-    sink,
-    monitor,
-    matchId,
-    life,
-    cursor: { primary, secondary },
-    kind,
-    attempts,
-    reason: reason ?? "",
-    createdAt,
-    payload: kind === "match" ? payload : null,
-    ended: ended === 1,
-  }
-}
-
-const parts = ({ sink, monitor }: DeadLetterFilter): DeadFilter => ({
-  sink: sink !== undefined,
-  monitor: monitor !== undefined,
-})
-
-const values = ({ network, sink, monitor }: DeadLetterFilter, after: number): Array<Value> => {
-  const bound: Array<Value> = [network]
-  if (sink !== undefined) bound.push(sink)
-  bound.push(after)
-  if (monitor !== undefined) bound.push(monitor)
-  return bound
-}
+import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
+import { type Native, rows } from "./native.ts"
+import { deadLetterCountSql, deadLettersSql } from "./sql.ts"
 
 /** The reads of dead letters. */
 export const makeDeadLetterReads = (native: Native) => ({
@@ -60,10 +9,10 @@ export const makeDeadLetterReads = (native: Native) => ({
     filter: DeadLetterFilter,
     page: { readonly after: number; readonly limit: number },
   ): ReadonlyArray<DeadLetterRow> =>
-    rows<DeadTuple>(native, deadLettersSql(parts(filter)))
-      .all(...values(filter, page.after), page.limit)
-      .map(toRow),
+    rows<DeadLetterTuple>(native, deadLettersSql(filterParts(filter)))
+      .all(...filterValues(filter, page.after), page.limit)
+      .map(toDeadLetterRow),
 
   count: (filter: DeadLetterFilter): number =>
-    rows<readonly [number]>(native, deadLetterCountSql(parts(filter))).get(...values(filter, 0))![0],
+    rows<readonly [number]>(native, deadLetterCountSql(filterParts(filter))).get(...filterValues(filter, 0))![0],
 })

@@ -1,5 +1,5 @@
 import { Effect, Schedule, Schema } from "effect"
-import { StorageError } from "../storage.ts"
+import { StorageError } from "../error.ts"
 
 /** Another connection holds the lock at this moment. */
 export class Locked extends Schema.TaggedError<Locked>()("Locked", { reason: Schema.String }) {}

@@ -1,66 +1,7 @@
-import type { FeedState, MatchItem, RetractedItem, StoredFeedItem } from "../storage.ts"
+import type { FeedPage, FeedState, StoredFeedItem } from "../storage.ts"
+import { type MatchTuple, mergeItems, type RetractedTuple, toMatchItem, toRetractedItem } from "../tuples/feed-item.ts"
 import { type Native, rows } from "./native.ts"
 import { sql } from "./sql.ts"
-
-type MatchTuple = readonly [
-  position: number,
-  life: number,
-  emission: string | null,
-  late: number,
-  matchId: string,
-  monitor: string,
-  primary: number,
-  secondary: number,
-  time: number | null,
-  payload: string,
-]
-
-type RetractedTuple = readonly [
-  position: number,
-  life: number,
-  matchId: string,
-  monitor: string,
-  primary: number,
-  secondary: number,
-]
-
-export interface FeedPage {
-  readonly network: string
-  readonly monitor?: string
-  readonly kinds: ReadonlyArray<"match" | "retracted">
-  readonly after: number
-  readonly upTo?: number
-  readonly limit: number
-  readonly standing?: boolean
-}
-
-const matchItem =
-  (network: string) =>
-  ([position, life, emission, late, matchId, monitor, primary, secondary, time, payload]: MatchTuple): MatchItem => ({
-    kind: "match",
-    network,
-    position,
-    life,
-    emission,
-    late: late === 1,
-    matchId,
-    monitor,
-    cursor: { primary, secondary },
-    time,
-    payload,
-  })
-
-const retractedItem =
-  (network: string) =>
-  ([position, life, matchId, monitor, primary, secondary]: RetractedTuple): RetractedItem => ({
-    kind: "retracted",
-    network,
-    position,
-    life,
-    matchId,
-    monitor,
-    cursor: { primary, secondary },
-  })
 
 /** Prepares the reads of the feed. */
 export const makeFeedReads = (native: Native) => {
@@ -78,7 +19,7 @@ export const makeFeedReads = (native: Native) => {
       monitor === undefined
         ? matches.all(network, after, upTo, ended, limit)
         : matchesOf.all(network, monitor, after, upTo, ended, limit)
-    return found.map(matchItem(network))
+    return found.map(toMatchItem(network))
   }
 
   const retractedItems = ({ network, monitor, after, upTo = Number.MAX_SAFE_INTEGER, limit }: FeedPage) => {
@@ -86,15 +27,14 @@ export const makeFeedReads = (native: Native) => {
       monitor === undefined
         ? retracted.all(network, after, upTo, limit)
         : retractedOf.all(network, monitor, after, upTo, limit)
-    return found.map(retractedItem(network))
+    return found.map(toRetractedItem(network))
   }
 
   return {
     page: (page: FeedPage): ReadonlyArray<StoredFeedItem> => {
       const shown = page.kinds.includes("match") ? matchItems(page) : []
       const ended = page.kinds.includes("retracted") ? retractedItems(page) : []
-      if (ended.length === 0) return shown
-      return [...shown, ...ended].toSorted((a, b) => a.position - b.position).slice(0, page.limit)
+      return mergeItems(shown, ended, page.limit)
     },
 
     states: (network?: string): ReadonlyArray<FeedState> =>

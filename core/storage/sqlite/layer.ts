@@ -4,9 +4,12 @@ import { connection as makeConnection } from "./connection.ts"
 import { makeDeadLetterReads } from "./dead-letters.ts"
 import { makeFeedReads } from "./feed.ts"
 import { makeMint } from "./mint.ts"
-import { open, type OpenError } from "./open.ts"
+import type { OpenError } from "../open-error.ts"
+import { open } from "./open.ts"
+import { rows } from "./native.ts"
 import { makePrune } from "./prune.ts"
-import { makeResources } from "./resources.ts"
+import { releaseRows, removeNetwork } from "./remove.ts"
+import { makeResources, RESOURCES, versionIn } from "../resources.ts"
 import { makeRewind } from "./rewind.ts"
 import { makeRowReads } from "./rows.ts"
 import { makeSettle } from "./settle.ts"
@@ -20,7 +23,18 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
   const connection = makeConnection(yield* open(path))
   const { native, run } = connection
   const { write, writeAs } = yield* makeWriter(connection)
-  const resources = makeResources(connection)
+  const resources = makeResources(
+    // One connection sees one moment as long as nobody else has a turn.
+    { snapshot: connection.unit, unit: connection.unit },
+    {
+      lockVersion: versionIn,
+      release: async (em, { discard = [] }, at) => {
+        for (const by of discard) await releaseRows(em, by, at)
+      },
+      removeNetwork,
+    },
+  )
+  const version = rows<readonly [number]>(native, sql.counter)
   const { mint, mintLate } = makeMint(native)
   const settle = makeSettle(native)
   const prune = makePrune(native)
@@ -35,7 +49,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
 
   return Storage.of({
     resources: resources.read,
-    resourcesVersion: resources.version,
+    resourcesVersion: run("resourcesVersion", () => version.get(RESOURCES)![0]),
     seeds: resources.seeds,
     change: (changes) => at((now) => resources.change(changes, now)),
 

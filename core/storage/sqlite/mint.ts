@@ -13,10 +13,6 @@ interface Terms {
   readonly fresh: boolean
 }
 
-/** The life of a match without a row. Where a gap may have left none of earlier lives, it is one that none of them had. */
-const firstLife = ({ prunedPrimary, invalidations }: NetworkRow, { cursor }: NewMatch): number =>
-  prunedPrimary !== null && cursor.primary <= prunedPrimary ? 1 + invalidations : 1
-
 /** Prepares the two ways to mint. */
 export const makeMint = (native: Native) => {
   const anyInRange = rows<readonly [number]>(native, sql.anyInRange)
@@ -32,7 +28,7 @@ export const makeMint = (native: Native) => {
   const nextLife = (network: NetworkRow, match: NewMatch): number | null => {
     const { cursor, id } = match
     const newest = newestLife.get(network.id, cursor.primary, cursor.secondary, id)
-    if (newest === undefined) return firstLife(network, match)
+    if (newest === undefined) return network.firstLife(match.cursor)
     return newest[1] === 1 ? newest[0] + 1 : null
   }
 
@@ -43,7 +39,7 @@ export const makeMint = (native: Native) => {
     for (const match of matches) {
       if (seen.has(match.id) || (match.failure !== undefined && match.sinks.length === 0)) continue
       seen.add(match.id)
-      const life = fresh ? firstLife(network, match) : nextLife(network, match)
+      const life = fresh ? network.firstLife(match.cursor) : nextLife(network, match)
       if (life !== null) minted.push({ match, life })
     }
     return minted

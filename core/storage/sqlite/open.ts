@@ -5,11 +5,9 @@ import { mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import { entities } from "../entities/index.ts"
 import { migrations } from "../migrations/index.ts"
-import { DatabaseTooNew, DatabaseUnusable } from "../open-error.ts"
+import { DatabaseTooNew, DatabaseUnusable, type OpenError } from "../open-error.ts"
 import { classify, codeOf, Locked, reasonOf, whileLocked } from "./error.ts"
 import type { Native } from "./native.ts"
-
-export type OpenError = DatabaseTooNew | DatabaseUnusable
 
 export interface Opened {
   readonly orm: MikroORM

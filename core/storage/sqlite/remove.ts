@@ -1,4 +1,5 @@
 import type { EntityManager, QueryResult } from "@mikro-orm/sqlite"
+import { RESET_PIPELINE } from "../network-row.ts"
 import { setImmediate } from "node:timers/promises"
 import type { Value } from "./native.ts"
 
@@ -19,10 +20,7 @@ const inChunks = async (em: EntityManager, statement: string, values: ReadonlyAr
   }
 }
 
-/**
- * Removes every row keyed by a network, in the present transaction. Its pipeline row stays, for positions that never
- * restart; the next epoch keeps out an owner that still writes.
- */
+/** Removes every row keyed by a network, in the present transaction, but for its pipeline row, which begins anew. */
 export const removeNetwork = async (em: EntityManager, network: string): Promise<void> => {
   await inChunks(
     em,
@@ -37,10 +35,7 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
   await once(`DELETE FROM anchors WHERE network = ?`)
   await once(`DELETE FROM invalidations WHERE network = ?`)
   await once(`DELETE FROM feed_trims WHERE network = ?`)
-  await once(`UPDATE pipelines SET epoch = epoch + 1, deleted = 1, minted_primary = NULL, minted_secondary = NULL,
-    checkpoint_primary = NULL, checkpoint_secondary = NULL, checkpoint_at = 0, start_primary = NULL,
-    start_secondary = NULL, high_primary = NULL, swept_primary = NULL, pruned_primary = NULL, paused = 0, invalidations = 0, lease_until = 0, lease_owner = NULL
-    WHERE network = ?`)
+  await once(RESET_PIPELINE)
 }
 
 /**

@@ -1,16 +1,11 @@
 import { Result } from "effect"
-import { type Rewound, StorageError } from "../storage.ts"
+import { stillStanding } from "../retracting.ts"
+import type { StorageError } from "../error.ts"
+import type { Rewound } from "../storage.ts"
 import type { NetworkRow } from "../network-row.ts"
 import type { Native } from "./native.ts"
 import { sql } from "./sql.ts"
 import { makeInvalidationRead } from "./taking-back.ts"
-
-const stillStanding = (network: string): StorageError =>
-  new StorageError({
-    operation: "rewind",
-    reason: `matches of network ${network} are still standing that its invalidation takes back`,
-    retryable: false,
-  })
 
 /** Prepares the last step of taking back. */
 export const makeRewind = (native: Native) => {

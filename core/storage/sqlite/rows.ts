@@ -1,23 +1,9 @@
 import type { Anchor } from "../../plugin/source.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
+import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type Native, rows, type Value } from "./native.ts"
 import { debtsSql, sql } from "./sql.ts"
-
-type DeliveryTuple = readonly [
-  seq: number,
-  monitor: string,
-  matchId: string,
-  life: number,
-  kind: DeliveryRow["kind"],
-  primary: number,
-  secondary: number,
-  state: DeliveryRow["state"],
-  attempts: number,
-  slot: number,
-  time: number | null,
-  payload: string,
-]
 
 /** Prepares the reads that a pipeline starts and runs from. */
 export const makeRowReads = (native: Native) => {
@@ -34,11 +20,7 @@ export const makeRowReads = (native: Native) => {
   return {
     pipeline: (network: string): Pipeline | null => {
       const tuple = pipeline.get(network)
-      if (tuple === undefined) return null
-      const row = new NetworkRow(network, tuple)
-      if (row.deleted) return null
-      const { minted, checkpoint, checkpointAt, feedPosition, start, paused } = row
-      return { network, minted, checkpoint, checkpointAt, feedPosition, start, paused }
+      return tuple === undefined ? null : new NetworkRow(network, tuple).pipeline
     },
 
     owed: (
@@ -49,21 +31,7 @@ export const makeRowReads = (native: Native) => {
       (page.kind === undefined
         ? owed.all(network, sink, page.afterSeq, page.limit)
         : owedOfKind.all(network, sink, page.afterSeq, page.kind, page.limit)
-      ).map(([seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, time, payload]) => ({
-        seq,
-        network,
-        sink,
-        monitor,
-        matchId,
-        life,
-        kind,
-        cursor: { primary, secondary },
-        state,
-        attempts,
-        slot: slot === 1,
-        payload,
-        ...(time === null ? {} : { time }),
-      })),
+      ).map(toDeliveryRow(network, sink)),
 
     openSlots: (network: string) =>
       openSlots.all(network).map(([primary, secondary, rows]) => ({ cursor: { primary, secondary }, rows })),

@@ -1,45 +1,26 @@
-import { type Cursor, compareCursors } from "../../model/cursor.ts"
+import type { Cursor } from "../../model/cursor.ts"
 import type { Invalidation, Retracted } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
 import type { NetworkRow } from "../network-row.ts"
+import {
+  behind,
+  type InvalidationTuple,
+  noStep,
+  RetractProgress,
+  type StandingTuple,
+  type Step,
+  toInvalidation,
+} from "../retracting.ts"
 import type { Group } from "./group.ts"
 import { type Native, rows } from "./native.ts"
 import { deliveryColumns, sql } from "./sql.ts"
 
-type InvalidationTuple = readonly [primary: number, secondary: number, cause: string, retracted: number]
-type StandingTuple = readonly [pk: number, primary: number, secondary: number, position: number | null]
 type HeardTuple = readonly [sink: string]
-
-/** Where the next step goes on: what lies between `from` and it has ended, and need not be looked at again. */
-interface Reached {
-  readonly epoch: number
-  readonly from: Cursor
-  readonly next: Cursor
-}
-
-/** What a step did, and how far it came. */
-interface Step {
-  readonly retracted: Retracted
-  readonly reached: Reached | null
-}
-
-const nothing = (network: NetworkRow): Step => ({
-  retracted: { matches: 0, done: true, feedPosition: network.feedPosition, shown: 0 },
-  reached: null,
-})
-
-/** The cursor right behind another. */
-const behind = ({ primary, secondary }: Cursor): Cursor => ({ primary, secondary: secondary + 1 })
 
 /** Prepares the read of what a network takes back. */
 export const makeInvalidationRead = (native: Native): ((network: string) => Invalidation | null) => {
   const read = rows<InvalidationTuple>(native, sql.invalidation)
-  return (network) => {
-    const tuple = read.get(network)
-    if (tuple === undefined) return null
-    const [primary, secondary, cause, retracted] = tuple
-    return { from: { primary, secondary }, cause, retracted: retracted === 1 }
-  }
+  return (network) => toInvalidation(read.get(network))
 }
 
 /** Prepares the steps that end matches. */
@@ -53,14 +34,7 @@ export const makeRetract = (native: Native) => {
   const reviveDead = native.prepare(sql.reviveDead)
   const retracted = native.prepare(sql.retracted)
   const deliveryRows = bulkInsert(native, "deliveries", deliveryColumns)
-  const reached = new Map<string, Reached>()
-
-  const firstToLook = (network: NetworkRow, from: Cursor): Cursor => {
-    const known = reached.get(network.id)
-    return known !== undefined && known.epoch === network.epoch && compareCursors(known.from, from) === 0
-      ? known.next
-      : behind(from)
-  }
+  const progress = new RetractProgress()
 
   const findStanding = (network: NetworkRow, { primary, secondary }: Cursor, limit: number) =>
     standing.all(network.id, primary, secondary, limit)
@@ -89,10 +63,10 @@ export const makeRetract = (native: Native) => {
 
     retract: (group: Group, network: NetworkRow, limit: number, now: number): Step => {
       const recorded = invalidation(network.id)
-      if (recorded === null || recorded.retracted) return nothing(network)
+      if (recorded === null || recorded.retracted) return noStep(network)
       const { from } = recorded
       const first = behind(from)
-      const start = firstToLook(network, from)
+      const start = progress.next(network, from)
       const matches = findStanding(network, start, limit)
       const shown = end(group, network, matches, now)
       const left = limit - matches.length
@@ -109,11 +83,6 @@ export const makeRetract = (native: Native) => {
       return { retracted: { ...step, done }, reached: null }
     },
 
-    /** Keeps how far a step came; only once it is committed. */
-    remember: (network: string, step: Step): Retracted => {
-      if (step.reached === null) reached.delete(network)
-      else reached.set(network, step.reached)
-      return step.retracted
-    },
+    remember: (network: string, step: Step): Retracted => progress.remember(network, step),
   }
 }

@@ -1,5 +1,6 @@
 import { type Cause, Deferred, Effect, Exit, Fiber, Queue, Result, type Scope } from "effect"
-import { NotOwner, type Owner, StorageError } from "../storage.ts"
+import { NotOwner, StorageError } from "../error.ts"
+import type { Owner } from "../storage.ts"
 import type { Connection } from "./connection.ts"
 import { classify } from "./error.ts"
 import type { NetworkRow } from "../network-row.ts"

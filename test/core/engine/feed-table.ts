@@ -1,13 +1,8 @@
 import { Effect, Layer, Stream } from "effect"
 import type { Cursor } from "../../../core/model/cursor.ts"
 import { encodePayload } from "../../../core/model/sink-event.ts"
-import {
-  type FeedState,
-  type Pipeline,
-  Storage,
-  StorageError,
-  type StoredFeedItem,
-} from "../../../core/storage/storage.ts"
+import { StorageError } from "../../../core/storage/error.ts"
+import { type FeedState, type Pipeline, Storage, type StoredFeedItem } from "../../../core/storage/storage.ts"
 import type { Written } from "./feed-follow.ts"
 
 type Kind = "match" | "retracted"

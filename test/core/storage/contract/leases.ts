@@ -1,7 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Held, NotOwner, Storage } from "../../../../core/storage/storage.ts"
+import { Held, NotOwner } from "../../../../core/storage/error.ts"
+import { Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, lease, match } from "../builders.ts"
 import { claim, started, type Test } from "./support.ts"
 

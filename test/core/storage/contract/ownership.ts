@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { NotOwner, Storage } from "../../../../core/storage/storage.ts"
+import { NotOwner } from "../../../../core/storage/error.ts"
+import { Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, late, match } from "../builders.ts"
 import { all, claim, everything, started, type Test } from "./support.ts"
 

@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { Held, NotOwner, StaleResources, Storage, StorageError } from "../../../../core/storage/storage.ts"
+import { Held, NotOwner, StaleResources, StorageError } from "../../../../core/storage/error.ts"
+import { Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, lease, match, monitor, network, sink } from "../builders.ts"
 import { all, everything, started, type Test } from "./support.ts"
 

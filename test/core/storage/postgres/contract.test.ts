@@ -1,5 +1,5 @@
 import { Clock, Effect, Layer } from "effect"
-import { layerPostgres } from "../../../../core/storage/postgres/layer.ts"
+import { layerPostgres } from "../../../../core/storage/postgres.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { storageContract } from "../contract.ts"
 import { postgresServer } from "./server.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { DatabaseTooNew, DatabaseUnusable } from "../../../../core/storage/open-error.ts"
-import { layerPostgres } from "../../../../core/storage/postgres/layer.ts"
+import { layerPostgres } from "../../../../core/storage/postgres.ts"
 import { open } from "../../../../core/storage/postgres/open.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { POSTGRES_PASSWORD } from "../../../support/postgres.ts"

@@ -1,21 +1,27 @@
-import { type EntityManager, LockMode } from "@mikro-orm/postgresql"
+import type { EntityManager, LockMode } from "@mikro-orm/core"
 import { Effect, Result, Schema } from "effect"
-import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../../model/resource.ts"
-import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "../entities/resources.ts"
-import { CounterEntity } from "../entities/rows.ts"
-import {
-  type ResourceChanges,
-  type ResourceKind,
-  type SeedRecord,
-  StaleResources,
-  StorageError,
-  type Stored,
-  type StoredMonitor,
-  type StoredResources,
-} from "../storage.ts"
-import type { Connection } from "./connection.ts"
-import { lockPipelines, releaseRows, removeNetwork } from "./remove.ts"
-import { sql } from "./sql.ts"
+import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "./entities/resources.ts"
+import { CounterEntity } from "./entities/rows.ts"
+import { StaleResources, StorageError } from "./error.ts"
+import type { ResourceChanges, ResourceKind, SeedRecord, Stored, StoredMonitor, StoredResources } from "./storage.ts"
+
+/** The transactions of a database. */
+export interface Transactions<Manager extends EntityManager> {
+  /** Reads that all see one moment. */
+  readonly snapshot: <A>(operation: string, work: (em: Manager) => Promise<A>) => Effect.Effect<A, StorageError>
+  readonly unit: <A>(operation: string, work: (em: Manager) => Promise<A>) => Effect.Effect<A, StorageError>
+}
+
+/** What a change of resources does to the rows of pipelines, in the way of a database. */
+export interface RowChanges<Manager extends EntityManager> {
+  /** Reads the version; other changes wait from then on. */
+  readonly lockVersion: (em: Manager) => Promise<number>
+  /** Keeps out the writers that the changes concern, and lets go of the rows that they discard. */
+  readonly release: (em: Manager, changes: ResourceChanges, now: number) => Promise<void>
+  /** Removes every row keyed by a network. */
+  readonly removeNetwork: (em: Manager, network: string) => Promise<void>
+}
 
 interface ResourceRow {
   readonly id: string
@@ -44,21 +50,20 @@ const decode = <D>(
     ),
   )
 
-const VERSION = { name: "resources" } as const
+/** The counter that holds the version of all resources. */
+export const RESOURCES = "resources"
 
-const versionIn = async (em: EntityManager, lockMode: LockMode = LockMode.NONE): Promise<number> =>
-  (await em.findOneOrFail(CounterEntity, VERSION, { lockMode })).value
+export const versionIn = async (em: EntityManager, options: { readonly lockMode?: LockMode } = {}): Promise<number> =>
+  (await em.findOneOrFail(CounterEntity, { name: RESOURCES }, options)).value
 
-/** Makes the writers wait whose rows the changes go by: monitors take effect by a batch, and rows are let go. */
-const lockWriters = (em: EntityManager, changes: ResourceChanges): Promise<ReadonlyArray<string>> => {
-  if ((changes.discard ?? []).length > 0) return lockPipelines(em, "all")
-  const named = (changes.putMonitors ?? []).map(({ definition }) => definition.network)
-  return lockPipelines(em, new Set([...named, ...(changes.deleteNetworks ?? [])]))
-}
-
-const apply = async (em: EntityManager, changes: ResourceChanges, now: number): Promise<void> => {
-  const locked = await lockWriters(em, changes)
-  for (const by of changes.discard ?? []) await releaseRows(em, locked, by, now)
+/** Writes a set of changes, in the present transaction. */
+const apply = async <Manager extends EntityManager>(
+  em: Manager,
+  { release, removeNetwork }: RowChanges<Manager>,
+  changes: ResourceChanges,
+  now: number,
+): Promise<void> => {
+  await release(em, changes, now)
   for (const id of changes.deleteMonitors ?? []) await em.nativeDelete(MonitorEntity, { id })
   for (const id of changes.deleteSinks ?? []) await em.nativeDelete(SinkEntity, { id })
   for (const id of changes.deleteNetworks ?? []) {
@@ -91,9 +96,12 @@ const apply = async (em: EntityManager, changes: ResourceChanges, now: number): 
 }
 
 /** The resources, read and changed through MikroORM. */
-export const makeResources = (connection: Connection) => {
+export const makeResources = <Manager extends EntityManager>(
+  { snapshot, unit }: Transactions<Manager>,
+  rows: RowChanges<Manager>,
+) => {
   const read: Effect.Effect<StoredResources, StorageError> = Effect.gen(function* () {
-    const stored = yield* connection.snapshot("resources", async (em) => ({
+    const stored = yield* snapshot("resources", async (em) => ({
       networks: await em.find(NetworkEntity, {}, { orderBy: { id: "asc" } }),
       monitors: await em.find(MonitorEntity, {}, { orderBy: { id: "asc" } }),
       sinks: await em.find(SinkEntity, {}, { orderBy: { id: "asc" } }),
@@ -118,28 +126,22 @@ export const makeResources = (connection: Connection) => {
     }
   })
 
-  const seeds: Effect.Effect<ReadonlyArray<SeedRecord>, StorageError> = connection
-    .snapshot("seeds", (em) => em.find(SeedEntity, {}, { orderBy: { kind: "asc", id: "asc" } }))
-    .pipe(
-      Effect.map((found) => found.map(({ kind, id, path, hash }) => ({ kind: kind as ResourceKind, id, path, hash }))),
-    )
+  const seeds: Effect.Effect<ReadonlyArray<SeedRecord>, StorageError> = snapshot("seeds", (em) =>
+    em.find(SeedEntity, {}, { orderBy: { kind: "asc", id: "asc" } }),
+  ).pipe(
+    Effect.map((found) => found.map(({ kind, id, path, hash }) => ({ kind: kind as ResourceKind, id, path, hash }))),
+  )
 
   return {
     read,
-    version: connection.read("resourcesVersion", (session) =>
-      Effect.map(session.all<readonly [number]>(sql.counter, [VERSION.name]), ([row]) => row![0]),
-    ),
     seeds,
     change: (changes: ResourceChanges, now: number): Effect.Effect<number, StorageError | StaleResources> =>
-      connection
-        .unit("change", async (em) => {
-          // Changes take turns: whoever comes second sees the version of the first.
-          const present = await versionIn(em, LockMode.PESSIMISTIC_WRITE)
-          if (changes.basedOn !== undefined && changes.basedOn !== present) return Result.fail(new StaleResources())
-          await em.nativeUpdate(CounterEntity, VERSION, { value: present + 1 })
-          await apply(em, changes, now)
-          return Result.succeed(present + 1)
-        })
-        .pipe(Effect.flatMap((changed) => Effect.fromResult<number, StaleResources>(changed))),
+      unit("change", async (em) => {
+        const present = await rows.lockVersion(em)
+        if (changes.basedOn !== undefined && changes.basedOn !== present) return Result.fail(new StaleResources())
+        await em.nativeUpdate(CounterEntity, { name: RESOURCES }, { value: present + 1 })
+        await apply(em, rows, changes, now)
+        return Result.succeed(present + 1)
+      }).pipe(Effect.flatMap((changed) => Effect.fromResult<number, StaleResources>(changed))),
   }
 }
