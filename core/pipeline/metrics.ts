@@ -1,5 +1,6 @@
 import { Context, Effect, Metric } from "effect"
-import type { NewMatch } from "../storage/storage.ts"
+import type { NewMatch, Outcome } from "../storage/storage.ts"
+import type { WorkItem } from "./work-item.ts"
 
 /** Bounds of the histograms, in seconds: from a chain that is followed at its head to one that is caught up with. */
 const AGES = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400]
@@ -76,6 +77,21 @@ export class NetworkMetrics {
       this.#ages.set(key, histogram)
     }
     histogram.updateUnsafe(Math.max(0, now - time) / 1000, this.#context)
+  }
+
+  /** Counts deliveries that are over, by sink, kind and outcome. */
+  settled(deliveries: ReadonlyArray<{ readonly item: WorkItem; readonly outcome: Outcome }>, now: number): void {
+    for (const [sink, ofSink] of Map.groupBy(deliveries, ({ item }) => item.row.sink)) {
+      const ends = Map.groupBy(ofSink, ({ item, outcome }) => `${item.row.kind} ${outcome.state}`)
+      for (const alike of ends.values()) {
+        const { item, outcome } = alike[0]!
+        this.count("deliveries", alike.length, { sink, kind: item.row.kind, outcome: outcome.state })
+      }
+      for (const { item, outcome } of ofSink) {
+        if (outcome.state === "delivered" && item.row.kind === "match")
+          this.age("delivered", item.row.time, now, { sink })
+      }
+    }
   }
 
   /** Counts matches that are minted, by monitor. */

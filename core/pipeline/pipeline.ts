@@ -1,7 +1,8 @@
 import { Cause, Deferred, Effect, Exit, Fiber, FiberSet, Option, type Scope } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { LateBatch, SourceBatch } from "../plugin/source.ts"
-import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { DeliveryRow, Owner, Storage } from "../storage/storage.ts"
 import { byDefinition } from "./attempt-policy.ts"
 import { makeCheckpointWriter } from "./checkpoint-writer.ts"
 import { Draining } from "./draining.ts"
@@ -12,7 +13,8 @@ import type { NetworkMetrics } from "./metrics.ts"
 import { makeProcessor } from "./processor.ts"
 import { makeSettler } from "./settler.ts"
 import type { SinkHandle } from "./sink-handle.ts"
-import { makeSinkWorker, type SinkWorker, type WorkItem } from "./sink-worker.ts"
+import { makeSinkWorker, type SinkWorker } from "./sink-worker.ts"
+import type { WorkItem } from "./work-item.ts"
 import type { PipelineStatus } from "./status.ts"
 import { ProgressTracker, type Slot } from "./tracker.ts"
 
@@ -96,6 +98,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     storage,
     owner,
     status,
+    metrics,
     onWritten: (slots) => {
       for (const slot of slots) tracker.complete(slot)
       checkpoints.wake()

@@ -1,7 +1,8 @@
 import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
 import { compareCursors, type Cursor, formatCursor } from "../model/cursor.ts"
 import type { Anchor, LateBatch, SourceBatch } from "../plugin/source.ts"
-import type { NewMatch, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { NewMatch, Owner, Storage } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
 import { groupByCursor } from "./group-matches.ts"
 import type { InterestVersions } from "./interest-versions.ts"
@@ -10,7 +11,7 @@ import { untilStored } from "./persist.ts"
 import type { NetworkMetrics } from "./metrics.ts"
 import type { PipelineStatus } from "./status.ts"
 import type { ProgressTracker, Slot } from "./tracker.ts"
-import type { WorkItem } from "./sink-worker.ts"
+import type { WorkItem } from "./work-item.ts"
 
 /** Matches what the source emits, mints it, and hands the rows to the sinks' workers. */
 export interface Processor {

@@ -1,7 +1,8 @@
 import { type Cause, Effect, Queue } from "effect"
 import type { Retry } from "../model/resource.ts"
 import { deliveryId, type Match, matchBody, retractedBody, type SinkEvent } from "../model/sink-event.ts"
-import type { DeliveryRow, NotOwner, Owner, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { DeliveryRow, Owner, Storage } from "../storage/storage.ts"
 import type { AttemptPolicy } from "./attempt-policy.ts"
 import { deliverWithRetry, type DeliveryResult } from "./delivery.ts"
 import type { Draining } from "./draining.ts"
@@ -11,13 +12,7 @@ import type { NetworkMetrics } from "./metrics.ts"
 import type { Settler } from "./settler.ts"
 import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
 import type { PipelineStatus } from "./status.ts"
-import type { Slot } from "./tracker.ts"
-
-/** An owed row on its way, with the slot that waits for it. */
-export interface WorkItem {
-  readonly row: DeliveryRow
-  readonly slot: Slot | null
-}
+import type { WorkItem } from "./work-item.ts"
 
 /** Delivers a network's rows to one sink, one after another, in `seq` order. */
 export interface SinkWorker {
@@ -84,11 +79,6 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
       return deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry: onRetry(row, retry) })
     })
 
-  const measure = ({ kind, time }: DeliveryRow, { _tag }: DeliveryResult) => {
-    metrics.count("deliveries", 1, { sink, kind, outcome: _tag === "Dead" ? "dead" : "delivered" })
-    if (_tag === "Delivered" && kind === "match") metrics.age("delivered", time, Date.now(), { sink })
-  }
-
   const tell = (row: DeliveryRow, result: DeliveryResult & { readonly _tag: "Dead" }) =>
     Effect.logError(
       `${nameOf(row)} is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`,
@@ -101,7 +91,8 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
     runtime: SinkRuntime,
   ): Effect.fn.Return<"done" | "given-up"> {
     while (position.next < items.length) {
-      const { row, slot } = items[position.next]!
+      const item = items[position.next]!
+      const { row } = item
       if (draining.leaves(row.cursor)) {
         position.next++
         continue
@@ -114,7 +105,6 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
       if (result._tag === "Dead" && !result.judged && more) status.sinks.set(sink, result.reason)
       else status.sinks.delete(sink)
       if (result._tag === "Dead" && result !== SINK_DOWN) yield* tell(row, result)
-      measure(row, result)
       const outcome = {
         seq: row.seq,
         state: result._tag === "Dead" ? ("dead" as const) : ("delivered" as const),
@@ -126,8 +116,8 @@ export const makeSinkWorker = Effect.fnUntraced(function* (options: {
       const moveOn = () => {
         position.next++
       }
-      if (settler.trySettle(outcome, slot)) moveOn()
-      else yield* Effect.uninterruptible(Effect.andThen(settler.settle(outcome, slot), Effect.sync(moveOn)))
+      if (settler.trySettle(item, outcome)) moveOn()
+      else yield* Effect.uninterruptible(Effect.andThen(settler.settle(item, outcome), Effect.sync(moveOn)))
     }
     return "done"
   })

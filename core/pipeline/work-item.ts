@@ -1,0 +1,8 @@
+import type { DeliveryRow } from "../storage/storage.ts"
+import type { Slot } from "./tracker.ts"
+
+/** An owed row on its way, with the slot that waits for it. */
+export interface WorkItem {
+  readonly row: DeliveryRow
+  readonly slot: Slot | null
+}
