@@ -2,16 +2,14 @@ import { Context, Effect, Fiber, Layer, Scope, Semaphore } from "effect"
 import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
+import { NotOwner, StaleResources, type StorageError } from "../storage/error.ts"
 import {
   type Invalidation,
-  NotOwner,
   type Owner,
   type ResourceChanges,
   type ResourceKind,
   type SeedRecord,
-  StaleResources,
   Storage,
-  type StorageError,
 } from "../storage/storage.ts"
 import { Catalog } from "./catalog.ts"
 import type { CheckedSet } from "./check-definitions.ts"
@@ -21,6 +19,7 @@ import { FeedHub } from "./feed/hub.ts"
 import { makeHolder } from "./holder.ts"
 import { maintain } from "./maintenance.ts"
 import type { NetworkActivity } from "./network-condition.ts"
+import { persistently } from "./persistently.ts"
 import { monitorEntry, takeUpResources } from "./resource-sync.ts"
 import { makeSinkRegistry, type SinkRegistry } from "./sink-registry.ts"
 import { makeSupervisor } from "./supervisor.ts"
@@ -360,9 +359,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
         supervisors.networks().some(isHeldByOther) ? readEffectiveFrom(isHeldByOther) : Effect.void,
       ),
     ),
-    Effect.catchTags({ StorageError: () => Effect.void, Conflict: () => Effect.void }),
-    Effect.catchDefect((defect) => Effect.logError("following other processes broke; it is tried again", defect)),
-    Effect.forever,
+    persistently("take up what other processes changed"),
   )
   yield* Effect.forkIn(follow, scope)
 

@@ -15,11 +15,13 @@ import type { Catalog, MonitorEntry } from "./catalog.ts"
 import type { FeedHub } from "./feed/hub.ts"
 import type { NetworkCondition } from "./network-condition.ts"
 import type { Ownership } from "./ownership.ts"
+import { messageOf } from "./message-of.ts"
 import { readinessOf } from "./readiness.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 import { runSource } from "./source-runner.ts"
 import { makeSourceSlot, type SourceExit } from "./source-slot.ts"
 import type { Command } from "./supervisor-command.ts"
+import { takingBackTo } from "./taking-back.ts"
 
 export interface PipelineRunOptions {
   readonly network: string
@@ -258,12 +260,3 @@ const work = Effect.fnUntraced(function* (
     }
   }
 })
-
-/** What an invalidation does, in words. */
-export const takingBackTo = (from: Cursor): string => `takes back everything behind ${formatCursor(from)}`
-
-/** The message of what a cause comes down to. */
-export const messageOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  return error instanceof Error ? error.message : String(error)
-}

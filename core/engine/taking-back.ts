@@ -1,5 +1,5 @@
 import { Effect, Fiber, type Scope } from "effect"
-import { formatCursor } from "../model/cursor.ts"
+import { type Cursor, formatCursor } from "../model/cursor.ts"
 import { Probation } from "../pipeline/attempt-policy.ts"
 import { beforeAll, Draining } from "../pipeline/draining.ts"
 import { untilStored } from "../pipeline/persist.ts"
@@ -8,7 +8,8 @@ import { makeSettler } from "../pipeline/settler.ts"
 import type { SinkHandle } from "../pipeline/sink-handle.ts"
 import { makeSinkWorker } from "../pipeline/sink-worker.ts"
 import type { PipelineStatus } from "../pipeline/status.ts"
-import type { Invalidation, NotOwner, Rewound, Storage, StorageError } from "../storage/storage.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { Invalidation, Rewound, Storage } from "../storage/storage.ts"
 import type { Ownership } from "./ownership.ts"
 
 /** Matches that end in one transaction: keeps it to about 5 ms. */
@@ -16,6 +17,9 @@ const STEP = 100
 
 /** Rows of one page when retractions are read back. */
 const PAGE = 256
+
+/** What an invalidation does, in words. */
+export const takingBackTo = (from: Cursor): string => `takes back everything behind ${formatCursor(from)}`
 
 /** An invalidation under way. */
 export interface TakingBack {
@@ -108,7 +112,7 @@ export const makeTakingBack = (options: {
   })
 
   const send = Effect.gen(function* () {
-    const settler = yield* makeSettler({ storage, owner, status, onWritten: () => {} })
+    const settler = yield* makeSettler({ storage, owner, status, metrics, onWritten: () => {} })
     const settling = yield* Effect.forkScoped(settler.run)
     const sinks = yield* storage.owedSinks(network).pipe(untilStored(status))
     const sending = Effect.forEach(sinks, (sink) => sendTo(sink, settler), { concurrency: "unbounded", discard: true })

@@ -1,5 +1,6 @@
-import { Cause, Effect } from "effect"
+import { Effect } from "effect"
 import type { Storage } from "../../storage/storage.ts"
+import { persistently } from "../persistently.ts"
 import type { Announcements } from "./hub.ts"
 import type { LiveLog } from "./live-log.ts"
 
@@ -64,24 +65,3 @@ export const runPoller = (store: Store, announcements: Announcements, wanted: ()
       announcements.checkpoint({ network, cursor: pipeline.checkpoint, updatedAt: pipeline.checkpointAt })
     }
   }).pipe(persistently("look for new feed items"))
-
-/** Repeats for ever, and goes on after failures and defects: every subscription depends on it. */
-const persistently =
-  (what: string) =>
-  <E>(effect: Effect.Effect<void, E>): Effect.Effect<never> => {
-    // Told once: while the database is away, the networks say so too.
-    let failing = false
-    return effect.pipe(
-      Effect.tap(() =>
-        Effect.sync(() => {
-          failing = false
-        }),
-      ),
-      Effect.catchCause((cause) => {
-        const told = failing ? Effect.void : Effect.logWarning(`could not ${what}; trying again`, Cause.squash(cause))
-        failing = true
-        return Effect.andThen(told, Effect.sleep("1 second"))
-      }),
-      Effect.forever,
-    )
-  }

@@ -40,11 +40,9 @@ export const deepBatches = (
       (range) => Effect.map(chain.askAhead(range.from, range.to, range.routing), (asked) => ({ ...range, asked })),
       { concurrency: AHEAD },
     ),
-    Stream.mapEffect((range) => Effect.andThen(pipelineFirst, deepBatch(chain, range))),
+    // Whoever was given the batch before has a turn before the next one is parsed.
+    Stream.mapEffect((range) => Effect.andThen(Effect.yieldNow, deepBatch(chain, range))),
   )
-
-/** Whoever was given the batch before has a turn before the next one is parsed. */
-const pipelineFirst = Effect.yieldNow
 
 const nextRange = Effect.fnUntraced(function* (
   providers: Providers,
