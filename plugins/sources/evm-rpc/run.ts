@@ -62,6 +62,8 @@ class Follower {
   readonly #watch: ReturnType<typeof makeStallWatch>
   #cursor: Cursor
   #verified = false
+  /** Whether the newest block that was handed over lies deeper than a reorganisation is expected to reach. */
+  #isDeep = false
   #lastSeen: Header | undefined = undefined
   #highest = -1
   #pollsBehind = 0
@@ -143,6 +145,12 @@ class Follower {
   }
 
   readonly #readDeep = Effect.fnUntraced(function* (this: Follower, deepEnd: number) {
+    if (!this.#isDeep) {
+      // The chain went far ahead while nobody could look; ranges do not show whether they go on where we ended.
+      const invalidated = yield* this.#findInvalidation()
+      if (invalidated !== null) return invalidated
+      this.#isDeep = true
+    }
     const { range } = yield* this.#providers.preferred
     const from = this.#next
     const to = Math.min(deepEnd, from + range.blocks * ROUND_RANGES - 1)
@@ -159,6 +167,7 @@ class Follower {
       from === latest.number ? [latest] : yield* this.#chain.headers(from, Math.min(target, from + NEAR_BATCH - 1))
     if (!this.#continues(headers[0]!)) return (yield* this.#findInvalidation()) ?? idle
     const routing = yield* this.#routing
+    this.#isDeep = false
     yield* this.#hand(yield* nearBatch(this.#chain, headers, routing, this.#cursor))
     return this.#next <= target ? advanced : idle
   })

@@ -53,6 +53,24 @@ describe("a fork that cuts into what was handed over", () => {
   )
 
   live(
+    "is found also when the chain went far ahead before anyone could look",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(100, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 100)
+      node.pause()
+      chain.reorg(4)
+      chain.mine(200, valued)
+      node.resume()
+      yield* until("the run ends", () => driven.exit !== undefined)
+      assert.deepStrictEqual((driven.outcome as any).from, endOf(96))
+      assert.strictEqual(driven.upTo, 100)
+    }),
+  )
+
+  live(
     "deeper than the confirmations is found, also when the head does not rise",
     Effect.gen(function* () {
       const chain = new SimulatedChain().mine(30, valued)
