@@ -3,12 +3,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Measured, Reported } from "./contender.ts"
 import type { InsertsTask } from "./contenders/inserts.ts"
+import type { LettersTask, LetterTimes } from "./contenders/letters.ts"
 import type { PipelineTask } from "./contenders/pipeline.ts"
 import type { SocketTask } from "./contenders/socket.ts"
 import type { Stall, StalledTask } from "./contenders/stalled.ts"
 import type { StatementsTask, StatementTimes } from "./contenders/statements.ts"
+import type { PostgresStatementsTask } from "./contenders/statements-postgres.ts"
 import { runContender, type ServedChain, serveChain } from "./processes.ts"
-import { type Round, report, reportStatements } from "./report.ts"
+import { type Round, report, reportLetters, reportStatements } from "./report.ts"
 
 /*
  * Compares the pipeline with its floors: `npm run bench`. Every contender runs once a round, each in a process of its
@@ -65,6 +67,18 @@ const statements = () =>
     databases: SIZES.map((rows) => ({ path: join(folder, `${rows}.db`), rows })),
   } satisfies StatementsTask)
 
+const statementsOnPostgres = () =>
+  runContender<{ readonly statements: ReadonlyArray<StatementTimes> }>("statements-postgres", {
+    sizes: SIZES,
+  } satisfies PostgresStatementsTask)
+
+const LETTERS = [1_000, 100_000]
+
+const letters = () =>
+  runContender<{ readonly times: ReadonlyArray<LetterTimes> }>("letters", {
+    databases: LETTERS.map((count) => ({ path: join(folder, `letters-${count}.db`), letters: count })),
+  } satisfies LettersTask)
+
 const runRound = async (round: number): Promise<Round> => {
   const database = (name: string) => join(folder, `${round}-${name}.db`)
   return {
@@ -88,7 +102,11 @@ try {
   }
   console.log(report(rounds, LONG.blocks))
   console.error(`statements at ${SIZES.join(" and ")} delivery rows`)
-  console.log(reportStatements((await statements()).statements, SIZES))
+  console.log(reportStatements("9   µs a statement, by delivery rows", (await statements()).statements, SIZES))
+  const onPostgres = (await statementsOnPostgres()).statements
+  console.log(reportStatements("9p  the same on PostgreSQL, many rows a statement", onPostgres, SIZES))
+  console.error(`dead letters: ${LETTERS.join(" and ")}`)
+  console.log(reportLetters((await letters()).times, LETTERS))
 } finally {
   for (const chain of [long, short, warmUp]) chain.stop()
   await rm(folder, { recursive: true, force: true })

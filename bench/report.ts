@@ -1,5 +1,6 @@
 import type { ChainStats } from "./chain.ts"
 import type { Measured, Reported } from "./contender.ts"
+import type { LetterTimes } from "./contenders/letters.ts"
 import type { StatementTimes } from "./contenders/statements.ts"
 import type { Stall } from "./contenders/stalled.ts"
 
@@ -124,19 +125,39 @@ export const report = (rounds: Rounds, blocks: number): string => {
   ].join("\n")
 }
 
-const ratioOf = ({ micros }: StatementTimes): number => micros.at(-1)! / micros[0]!
+interface Times {
+  readonly name: string
+  readonly micros: ReadonlyArray<number>
+}
+
+const ratioOf = ({ micros }: Times): number => micros.at(-1)! / micros[0]!
+
+const timesRow = (times: Times): string =>
+  row(`    ${times.name}`, ...times.micros.map((micros) => micros.toFixed(1)), ratioOf(times).toFixed(2))
+
+const worstRow = (all: ReadonlyArray<Times>, sizes: ReadonlyArray<number>): string => {
+  const worst = Math.max(...all.map(ratioOf))
+  return `${row("    the largest ratio", ...sizes.map(() => ""), worst.toFixed(2))}   at most 2: ${worst <= 2 ? "met" : "missed"}`
+}
 
 /** Renders the times of statements by the number of delivery rows, the ratio of the last size to the first, and the plan. */
-export const reportStatements = (statements: ReadonlyArray<StatementTimes>, sizes: ReadonlyArray<number>): string => {
-  const worst = Math.max(...statements.map(ratioOf))
-  return [
+export const reportStatements = (
+  title: string,
+  statements: ReadonlyArray<StatementTimes>,
+  sizes: ReadonlyArray<number>,
+): string =>
+  [
     "",
-    row("9   µs a statement, by delivery rows", ...sizes.map(count), "ratio") + "   looks up by",
-    ...statements.map(
-      (statement) =>
-        `${row(`    ${statement.name}`, ...statement.micros.map((micros) => micros.toFixed(1)), ratioOf(statement).toFixed(2))}   ${statement.plan}`,
-    ),
-    row("    the largest ratio", ...sizes.map(() => ""), worst.toFixed(2)) +
-      `   at most 2: ${worst <= 2 ? "met" : "missed"}`,
+    row(title, ...sizes.map(count), "ratio") + "   looks up by",
+    ...statements.map((statement) => `${timesRow(statement)}   ${statement.plan}`),
+    worstRow(statements, sizes),
   ].join("\n")
-}
+
+/** Renders the times of a page of dead letters with their count, by how many there are. */
+export const reportLetters = (times: ReadonlyArray<LetterTimes>, sizes: ReadonlyArray<number>): string =>
+  [
+    "",
+    row("10  µs a page of 50, by dead letters", ...sizes.map(count), "ratio"),
+    ...times.map(timesRow),
+    worstRow(times, sizes),
+  ].join("\n")

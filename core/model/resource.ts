@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { Aggregate, Gate, MAX_CONCURRENCY, Retry, Throttle } from "./policy.ts"
 
 const positiveInt = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
 
@@ -18,15 +19,6 @@ export const ResourceId = Schema.String.check(
 /** Plugin-owned JSON: core keeps it as it is, the plugin's Schema reads it. */
 const PluginJson = Schema.Record(Schema.String, Schema.Unknown)
 
-/** Attempts in all, and delays in ms. */
-export const Retry = Schema.Struct({
-  maxAttempts: positiveInt.pipe(orElse(8)),
-  initialBackoffMs: positiveInt.pipe(orElse(200)),
-  maxBackoffMs: positiveInt.pipe(orElse(30_000)),
-})
-export type Retry = typeof Retry.Type
-export const defaultRetry: Retry = { maxAttempts: 8, initialBackoffMs: 200, maxBackoffMs: 30_000 }
-
 export const NetworkDefinition = Schema.Struct({
   id: ResourceId,
   module: Schema.NonEmptyString,
@@ -41,7 +33,7 @@ export const MonitorDefinition = Schema.Struct({
   network: ResourceId,
   selector: PluginJson,
   predicate: Schema.NullOr(Schema.String).pipe(orElse<string | null>(null)),
-  gate: Schema.Unknown.pipe(orElse<unknown>(null)),
+  gate: Schema.NullOr(Gate).pipe(orElse<typeof Gate.Encoded | null>(null)),
   sinks: Schema.Array(ResourceId),
   enabled: Schema.Boolean.pipe(orElse(true)),
 })
@@ -52,9 +44,9 @@ export const SinkDefinition = Schema.Struct({
   module: Schema.NonEmptyString,
   config: PluginJson,
   retry: Retry.pipe(orElse({})),
-  throttle: Schema.Unknown.pipe(orElse<unknown>(null)),
-  aggregate: Schema.Unknown.pipe(orElse<unknown>(null)),
-  concurrency: positiveInt.pipe(orElse(1)),
+  throttle: Schema.NullOr(Throttle).pipe(orElse<typeof Throttle.Encoded | null>(null)),
+  aggregate: Schema.NullOr(Aggregate).pipe(orElse<typeof Aggregate.Encoded | null>(null)),
+  concurrency: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_CONCURRENCY })).pipe(orElse(1)),
   buffer: Schema.Literals(["MEMORY", "DURABLE"]).pipe(orElse<"MEMORY" | "DURABLE">("MEMORY")),
 })
 export type SinkDefinition = typeof SinkDefinition.Type

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import type { JsonObject } from "./fields.ts"
 
 /** A monitor's hit that passed its gate. `id` is the same whenever the same event is matched again. */
@@ -31,3 +32,7 @@ export const digestBody = (payloads: ReadonlyArray<string>): string =>
 /** Identifies a delivery for its receiver: stable over attempts, different for each life of a match. */
 export const deliveryId = (matchId: string, life: number, kind: "match" | "retracted"): string =>
   `${matchId}${life === 1 ? "" : `-${life}`}${kind === "retracted" ? "-r" : ""}`
+
+/** Identifies the delivery of a digest: the same for the same members in the same lives, whatever else they were part of. */
+export const digestId = (members: ReadonlyArray<{ readonly matchId: string; readonly life: number }>): string =>
+  hash("sha256", members.map(({ matchId, life }) => deliveryId(matchId, life, "match")).join(" "), "hex")

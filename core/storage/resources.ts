@@ -1,10 +1,12 @@
 import type { EntityManager, LockMode } from "@mikro-orm/core"
-import { Effect, Result, Schema } from "effect"
+import { Effect, Result, type Schema } from "effect"
+import { type Problem, under } from "../model/problem.ts"
 import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import { decodeConfig } from "../plugin/decode-config.ts"
 import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "./entities/resources.ts"
-import { CounterEntity } from "./entities/rows.ts"
+import { CounterEntity, GateHitEntity } from "./entities/rows.ts"
 import { StaleResources, StorageError } from "./error.ts"
-import type { ResourceChanges, ResourceKind, SeedRecord, Stored, StoredMonitor, StoredResources } from "./storage.ts"
+import type { ResourceChanges, ResourceKind, SeedRecord, Stored, StoredResources } from "./stored.ts"
 
 /** The transactions of a database. */
 export interface Transactions<Manager extends EntityManager> {
@@ -29,26 +31,34 @@ interface ResourceRow {
   readonly revision: string
 }
 
-const networkDefinition = Schema.decodeUnknownEffect(Schema.fromJsonString(NetworkDefinition))
-const monitorDefinition = Schema.decodeUnknownEffect(Schema.fromJsonString(MonitorDefinition))
-const sinkDefinition = Schema.decodeUnknownEffect(Schema.fromJsonString(SinkDefinition))
-
+/** Reads the definition of a row, or adds what is wrong with it to the problems. */
 const decode = <D>(
   kind: ResourceKind,
-  read: (text: string) => Effect.Effect<D, Schema.SchemaError>,
+  schema: Schema.Codec<D, any>,
   { id, definition, revision }: ResourceRow,
-): Effect.Effect<Stored<D>, StorageError> =>
-  read(definition).pipe(
-    Effect.map((decoded) => ({ definition: decoded, revision })),
-    Effect.mapError(
-      (error) =>
-        new StorageError({
-          operation: "resources",
-          reason: `the stored ${kind} '${id}' cannot be read: ${error.message}; put it again or delete it`,
-          retryable: false,
-        }),
-    ),
-  )
+  problems: Array<Problem>,
+): ReadonlyArray<Stored<D>> => {
+  const read = Result.flatMap(parse(definition), (json) => decodeConfig(schema, json))
+  if (Result.isSuccess(read)) return [{ definition: read.success, revision }]
+  problems.push(...under(`${kind} "${id}"`, read.failure))
+  return []
+}
+
+const parse = (definition: string): Result.Result<unknown, ReadonlyArray<Problem>> =>
+  Result.try({
+    try: () => JSON.parse(definition),
+    catch: (error) => [{ path: "", message: `is no JSON: ${error instanceof Error ? error.message : String(error)}` }],
+  })
+
+/** Rows that were edited by hand, or come from a backup of another version. */
+const invalid = (problems: ReadonlyArray<Problem>): StorageError => {
+  const all = problems.map(({ path, message }) => `\n  ${path}: ${message}`).join("")
+  return new StorageError({
+    operation: "resources",
+    reason: `definitions in the database do not validate, correct or delete their rows:${all}`,
+    retryable: false,
+  })
+}
 
 /** The counter that holds the version of all resources. */
 export const RESOURCES = "resources"
@@ -64,7 +74,10 @@ const apply = async <Manager extends EntityManager>(
   now: number,
 ): Promise<void> => {
   await release(em, changes, now)
-  for (const id of changes.deleteMonitors ?? []) await em.nativeDelete(MonitorEntity, { id })
+  for (const id of changes.deleteMonitors ?? []) {
+    await em.nativeDelete(GateHitEntity, { monitor: id })
+    await em.nativeDelete(MonitorEntity, { id })
+  }
   for (const id of changes.deleteSinks ?? []) await em.nativeDelete(SinkEntity, { id })
   for (const id of changes.deleteNetworks ?? []) {
     await removeNetwork(em, id)
@@ -76,12 +89,16 @@ const apply = async <Manager extends EntityManager>(
   for (const { definition, revision } of changes.putSinks ?? []) {
     await em.upsert(SinkEntity, { id: definition.id, definition: JSON.stringify(definition), revision })
   }
+  for (const { id, paused } of changes.pauseSinks ?? []) await em.nativeUpdate(SinkEntity, { id }, { paused })
   for (const { definition, revision, matchRevision, effectiveFrom } of changes.putMonitors ?? []) {
-    // A batch that was minted since the change was made may have recorded it.
-    const recorded =
+    await em.nativeDelete(GateHitEntity, { monitor: definition.id, consumed: 0, revision: { $ne: matchRevision } })
+    // A batch that was minted since the change was made may have recorded it. One that was minted while the monitor was
+    // off says nothing: what followed was missed.
+    const before =
       effectiveFrom === null && definition.enabled
         ? await em.findOne(MonitorEntity, { id: definition.id, matchRevision })
         : null
+    const recorded = before !== null && (JSON.parse(before.definition) as MonitorDefinition).enabled ? before : null
     await em.upsert(MonitorEntity, {
       id: definition.id,
       network: definition.network,
@@ -107,23 +124,25 @@ export const makeResources = <Manager extends EntityManager>(
       sinks: await em.find(SinkEntity, {}, { orderBy: { id: "asc" } }),
       version: await versionIn(em),
     }))
-    return {
+    const problems: Array<Problem> = []
+    const resources: StoredResources = {
       version: stored.version,
-      networks: yield* Effect.forEach(stored.networks, (row) => decode("network", networkDefinition, row)),
-      monitors: yield* Effect.forEach(stored.monitors, (row) =>
-        decode("monitor", monitorDefinition, row).pipe(
-          Effect.map((monitor): StoredMonitor => ({
-            ...monitor,
-            matchRevision: row.matchRevision,
-            effectiveFrom:
-              row.effectivePrimary == null || row.effectiveSecondary == null
-                ? null
-                : { primary: row.effectivePrimary, secondary: row.effectiveSecondary },
-          })),
-        ),
+      networks: stored.networks.flatMap((row) => decode("network", NetworkDefinition, row, problems)),
+      monitors: stored.monitors.flatMap((row) =>
+        decode("monitor", MonitorDefinition, row, problems).map((monitor) => ({
+          ...monitor,
+          matchRevision: row.matchRevision,
+          effectiveFrom:
+            row.effectivePrimary == null || row.effectiveSecondary == null
+              ? null
+              : { primary: row.effectivePrimary, secondary: row.effectiveSecondary },
+        })),
       ),
-      sinks: yield* Effect.forEach(stored.sinks, (row) => decode("sink", sinkDefinition, row)),
+      sinks: stored.sinks.flatMap((row) =>
+        decode("sink", SinkDefinition, row, problems).map((sink) => ({ ...sink, paused: row.paused ?? null })),
+      ),
     }
+    return problems.length === 0 ? resources : yield* invalid(problems)
   })
 
   const seeds: Effect.Effect<ReadonlyArray<SeedRecord>, StorageError> = snapshot("seeds", (em) =>

@@ -11,8 +11,15 @@ export const toInvalidation = (tuple: InvalidationTuple | undefined): Invalidati
   return { from: { primary, secondary }, cause, retracted: retracted === 1 }
 }
 
-/** A match that has not ended; `position` is its place in the feed. */
-export type StandingTuple = readonly [pk: number, primary: number, secondary: number, position: number | null]
+/** A match that has not ended; `position` is its place in the feed, `kept…` the cursor of its emission's newest member. */
+export type StandingTuple = readonly [
+  pk: number,
+  primary: number,
+  secondary: number,
+  position: number | null,
+  keptPrimary: number | null,
+  keptSecondary: number | null,
+]
 
 /** Where the next step goes on: what lies between `from` and it has ended, and need not be looked at again. */
 interface Reached {

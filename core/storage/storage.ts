@@ -1,9 +1,10 @@
 import { Context, type Effect, type Stream } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
-import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
+import type { Gate } from "../model/policy.ts"
 import type { Anchor } from "../plugin/source.ts"
 import type { Held, NotOwner, StaleResources, StorageError } from "./error.ts"
+import type { ResourceChanges, SeedRecord, StoredResources } from "./stored.ts"
 
 /** How a process holds a network. */
 export interface Lease {
@@ -69,56 +70,6 @@ export interface Rewound {
   readonly gap: number | null
 }
 
-export interface Stored<D> {
-  readonly definition: D
-  /** Changes with every change of the definition. */
-  readonly revision: string
-}
-
-export interface StoredMonitor extends Stored<MonitorDefinition> {
-  /** Hash of selector, predicate and gate. */
-  readonly matchRevision: string
-  /** The cursor before the first batch that this `matchRevision` saw; null until then. */
-  readonly effectiveFrom: Cursor | null
-}
-
-export interface StoredResources {
-  readonly networks: ReadonlyArray<Stored<NetworkDefinition>>
-  readonly monitors: ReadonlyArray<StoredMonitor>
-  readonly sinks: ReadonlyArray<Stored<SinkDefinition>>
-  /** Grows with every change of any of them. */
-  readonly version: number
-}
-
-export type ResourceKind = "network" | "monitor" | "sink"
-
-/** The content of a seed file that was last applied to a resource, by its hash. */
-export interface SeedRecord {
-  readonly kind: ResourceKind
-  readonly id: string
-  readonly path: string
-  readonly hash: string
-}
-
-/**
- * A set of resource changes, applied whole or not at all. A monitor that is put enabled without `effectiveFrom` keeps
- * what is recorded for the same `matchRevision`.
- */
-export interface ResourceChanges {
-  /** The version that the change rests on: refused with `StaleResources` when another has been stored since. */
-  readonly basedOn?: number
-  readonly putNetworks?: ReadonlyArray<Stored<NetworkDefinition>>
-  readonly putMonitors?: ReadonlyArray<StoredMonitor>
-  readonly putSinks?: ReadonlyArray<Stored<SinkDefinition>>
-  readonly deleteMonitors?: ReadonlyArray<string>
-  readonly deleteSinks?: ReadonlyArray<string>
-  /** Removes the networks with every row keyed by them; their feed positions go on from where they were. */
-  readonly deleteNetworks?: ReadonlyArray<string>
-  readonly seeds?: ReadonlyArray<SeedRecord>
-  /** Owed and dead rows of a sink or monitor to give up: never attempted ones are cancelled, the others discarded. */
-  readonly discard?: ReadonlyArray<{ readonly sink: string } | { readonly monitor: string }>
-}
-
 /** A match to be minted, with the sinks that shall have a delivery row of it. */
 export interface NewMatch {
   readonly id: string
@@ -137,6 +88,8 @@ export interface NewMatch {
    * in the feed.
    */
   readonly failure?: string
+  /** Set when it is a hit of a gated monitor: the gate decides in the same transaction what of it becomes a match. */
+  readonly gate?: { readonly gate: Gate; readonly key: string }
 }
 
 export interface MintInput {
@@ -149,6 +102,8 @@ export interface MintInput {
   readonly matches: ReadonlyArray<NewMatch>
   /** How many rows a sink's idle worker takes at once: so many of its first rows are minted `offered`. */
   readonly offer: ReadonlyMap<string, number>
+  /** Sinks with a durable buffer: their rows hold no slot. */
+  readonly durable: ReadonlySet<string>
   /** Monitors whose present revision saw its first batch, with their `effectiveFrom`. */
   readonly effective: ReadonlyArray<{ readonly monitor: string; readonly matchRevision: string; readonly from: Cursor }>
 }
@@ -163,8 +118,11 @@ export interface DeliveryRow {
   readonly matchId: string
   readonly life: number
   readonly kind: "match" | "retracted"
+  /** Of the match; of a gate's emission, that of its newest member: what invalidates this one invalidates the row. */
   readonly cursor: Cursor
   readonly state: "pending" | "offered"
+  /** Rows of one sink with the same digest are delivered together: offered so, or emitted so by a gate. */
+  readonly digest: string | null
   readonly attempts: number
   /** Whether its cursor's slot of the checkpoint waits for it. */
   readonly slot: boolean
@@ -182,6 +140,12 @@ export interface Minted {
   /** Feed items that were written: position after the group, and how many. */
   readonly feedPosition: number
   readonly shown: number
+}
+
+/** Rows that are offered together. */
+export interface Digest {
+  readonly digest: string
+  readonly seqs: ReadonlyArray<number>
 }
 
 /** How a delivery ended. `attempts` counts all of them. */
@@ -271,6 +235,9 @@ export interface DeadLetterRow {
   readonly ended: boolean
 }
 
+/** Why a dead letter is not sent again. */
+export type NoReplay = "RETRACTED" | "NO_REPLAY_RETRACTED" | "NO_REPLAY_PAYLOAD"
+
 export interface DeadLetterFilter {
   readonly network: string
   readonly sink?: string
@@ -319,14 +286,25 @@ export class Storage extends Context.Service<
      * Mints a batch in one transaction. A match whose newest life has not ended is left out; one whose newest life has
      * ended opens the next; one that has no row where a journal gap may have left none opens life 1 + the number of
      * invalidations. Feed positions are taken for all shown matches at once.
+     *
+     * Hits of gated monitors are recorded and folded here (semantics, 'Gates'); one that is recorded already is ignored.
+     * What a gate emits is minted with them: rows without a slot; several members share an `emission`, which is also the
+     * `digest` of their rows, and each sink has them one behind another.
      */
     readonly mint: (owner: Owner, input: MintInput) => Write<Minted>
     /** Mints late finds: no slot, no move of `minted`; an event whose hash is not the recorded one is left out. */
     readonly mintLate: (owner: Owner, input: LateMintInput) => Write<Minted>
-    /** Writes outcomes and marks rows offered, in one transaction. An outcome of a row that is not owed changes nothing. */
+    /**
+     * Writes outcomes and marks rows offered, alone or as digests, in one transaction. An outcome of a row that is not owed
+     * changes nothing. A row that is offered already goes over to another digest.
+     */
     readonly settle: (
       owner: Owner,
-      input: { readonly outcomes: ReadonlyArray<Outcome>; readonly offered: ReadonlyArray<number> },
+      input: {
+        readonly outcomes: ReadonlyArray<Outcome>
+        readonly offered: ReadonlyArray<number>
+        readonly digests?: ReadonlyArray<Digest>
+      },
     ) => Write<void>
     /** Moves the checkpoint forward; at most to `minted`, never back. */
     readonly checkpoint: (owner: Owner, cursor: Cursor) => Write<void>
@@ -344,12 +322,13 @@ export class Storage extends Context.Service<
      * The next step: ends up to `limit` matches behind `from`, in cursor order, in one transaction. Their rows that were
      * never attempted are cancelled, those offered are discarded, and each that may have been heard of (offered,
      * delivered, dead or discarded) gets a row of kind `retracted`, pending, without a slot; what the feed showed gets
-     * its retraction there. Dead retractions behind `from` are owed again. To be repeated until `done`.
+     * its retraction there. Members of an emission lie where its newest member lies, and end together. Dead retractions behind `from` are owed again. To be repeated until `done`.
      */
     readonly retract: (owner: Owner, limit: number) => Write<Retracted>
     /**
      * The last step: `minted` and checkpoint back to `from`, hashes behind it removed, `effectiveFrom` of monitors lowered
-     * to it, the record removed.
+     * to it, hits of gates behind it removed, survivors of emissions that ended held again if they are of the monitor's
+     * present revision, the record removed.
      *
      * @param journalDepth how far behind the checkpoint rows are kept, in primaries
      */
@@ -386,5 +365,19 @@ export class Storage extends Context.Service<
       page: { readonly after: number; readonly limit: number },
     ) => Read<ReadonlyArray<DeadLetterRow>>
     readonly deadLetterCount: (filter: DeadLetterFilter) => Read<number>
+    readonly deadLetter: (network: string, seq: number) => Read<DeadLetterRow | null>
+    /** A dead letter becomes an offered row again, without a slot, to be sent by the caller now; or says why it cannot. */
+    readonly replay: (owner: Owner, seq: number) => Write<DeliveryRow | NoReplay | "NOT_FOUND">
+    /** Gives a dead letter up; false when there is none. Its match can still be retracted. */
+    readonly discard: (owner: Owner, seq: number) => Write<boolean>
+    /** Gives up to `limit` dead letters up; how many. */
+    readonly discardAll: (owner: Owner, filter: Omit<DeadLetterFilter, "network">, limit: number) => Write<number>
+    /**
+     * Up to `limit` retractions that died at a sink are owed again, in the order of dying; answers their rows. Left out are
+     * those of a match that stands in a later life: the receiver would take the wrong one back.
+     */
+    readonly offerRetractions: (owner: Owner, sink: string, limit: number) => Write<ReadonlyArray<DeliveryRow>>
+    /** When the oldest row that a network owes a sink was written, in ms; null when it owes none. */
+    readonly oldestOwed: (network: string, sink: string) => Read<number | null>
   }
 >()("blockwatcher/Storage") {}

@@ -37,7 +37,16 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   feedStates: [],
   deadLetters: [],
   deadLetterCount: [],
+  deadLetter: [],
+  replay: ["replay"],
+  discard: ["discard"],
+  discardAll: ["discardAll"],
+  offerRetractions: ["offerRetractions"],
+  oldestOwed: [],
 }
+
+/** What an operator asks for: no flow of a chain takes these steps by itself. */
+export const onRequest: ReadonlySet<string> = new Set(["replay", "discard", "discardAll", "offerRetractions"])
 
 /** Every durable step, and the attempt of a sink between two of them. */
 export const steps: ReadonlyArray<string> = [...Object.values(stepsOf).flat(), "deliver"]
@@ -89,11 +98,11 @@ export const makeFailpoints = () => {
   /** The one operation that takes one of two steps, or both. */
   const settle =
     (storage: Storage["Service"]): Storage["Service"]["settle"] =>
-    (owner, input) =>
-      around(
-        stepsOf.settle.filter((step) => (step === "offer" ? input.offered : input.outcomes).length > 0),
-        storage.settle(owner, input),
-      )
+    (owner, input) => {
+      const offers = input.offered.length + (input.digests ?? []).length
+      const taken = (step: string) => (step === "offer" ? offers : input.outcomes.length) > 0
+      return around(stepsOf.settle.filter(taken), storage.settle(owner, input))
+    }
 
   const decorate = (storage: Storage["Service"]): Storage["Service"] => {
     const writes = Object.entries(storage).flatMap(([operation, call]) => {

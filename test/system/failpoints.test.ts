@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
 import { Storage } from "../../core/storage/storage.ts"
-import { type Failpoint, news, steps, stepsOf } from "../support/failpoints.ts"
+import { type Failpoint, news, onRequest, steps, stepsOf } from "../support/failpoints.ts"
 import { postgres } from "../support/postgres.ts"
 import { launchServe, type Server, waitFor, waitUntil, writeFiles } from "../support/process.ts"
 import { networkNow } from "./network.ts"
@@ -191,7 +191,7 @@ const hangAt = Effect.fnUntraced(function* (failpoint: Failpoint, databaseUrl?: 
 })
 
 const failpointsOf = (side: "before" | "after"): ReadonlyArray<Failpoint> =>
-  [...STARTING, ...steps.filter((step) => !STARTING.includes(step))].flatMap((step) =>
+  [...STARTING, ...steps.filter((step) => !STARTING.includes(step) && !onRequest.has(step))].flatMap((step) =>
     PASSINGS.filter((passing) => passing === 1 || !ONCE.has(step)).map((passing): Failpoint => ({
       point: `${step}:${side}`,
       passing,

@@ -22,11 +22,11 @@ export const MonitorEntity = defineEntity({
   },
 })
 
-/** A sink resource; `definition` is its JSON. */
+/** A sink resource; `definition` is its JSON, `paused` why it rests. */
 export const SinkEntity = defineEntity({
   name: "Sink",
   tableName: "sinks",
-  properties: { id: p.text().primary(), definition: p.text(), revision: p.text() },
+  properties: { id: p.text().primary(), definition: p.text(), revision: p.text(), paused: p.text().nullable() },
 })
 
 /** The seed file that was last applied to a resource; stays when the resource is deleted. */

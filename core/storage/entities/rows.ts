@@ -26,7 +26,10 @@ export const PipelineEntity = defineEntity({
   },
 })
 
-/** One life of a match. `position` is null when the feed does not (or no longer) hold it. */
+/**
+ * One life of a match. `position` is null when the feed does not (or no longer) hold it. `kept_…` is the cursor of the
+ * newest member of its emission.
+ */
 export const MatchEntity = defineEntity({
   name: "Match",
   tableName: "matches",
@@ -45,6 +48,8 @@ export const MatchEntity = defineEntity({
     ended: p.integer(),
     endedPosition: p.bigint("number").fieldName("ended_position").nullable(),
     emission: p.text().nullable(),
+    keptPrimary: p.bigint("number").fieldName("kept_primary").nullable(),
+    keptSecondary: p.bigint("number").fieldName("kept_secondary").nullable(),
     payload: p.text(),
   },
 })
@@ -69,7 +74,42 @@ export const DeliveryEntity = defineEntity({
     createdAt: p.bigint("number").fieldName("created_at"),
     settledAt: p.bigint("number").fieldName("settled_at").nullable(),
     died: p.bigint("number").nullable(),
+    deadMonitor: p.text().fieldName("dead_monitor").nullable(),
     reason: p.text().nullable(),
+  },
+})
+
+/** A hit of a gated monitor: held, or consumed by an emission; for `max_once`, the hits that opened a window. */
+export const GateHitEntity = defineEntity({
+  name: "GateHit",
+  tableName: "gate_hits",
+  properties: {
+    pk: p.bigint("number").primary().autoincrement(false),
+    network: p.text(),
+    monitor: p.text(),
+    revision: p.text(),
+    gateKey: p.text().fieldName("gate_key"),
+    id: p.text(),
+    primaryPos: p.bigint("number").fieldName("primary_pos"),
+    secondaryPos: p.bigint("number").fieldName("secondary_pos"),
+    eventTime: p.bigint("number").fieldName("event_time"),
+    windowMs: p.bigint("number").fieldName("window_ms"),
+    consumed: p.integer(),
+    keptPrimary: p.bigint("number").fieldName("kept_primary"),
+    keptSecondary: p.bigint("number").fieldName("kept_secondary"),
+    payload: p.text(),
+  },
+})
+
+/** How many dead letters there are, kept by triggers. */
+export const DeadLetterCountEntity = defineEntity({
+  name: "DeadLetterCount",
+  tableName: "dead_letter_counts",
+  properties: {
+    network: p.text().primary(),
+    sink: p.text().primary(),
+    monitor: p.text().primary(),
+    letters: p.bigint("number"),
   },
 })
 

@@ -2,6 +2,7 @@ import type { Migration } from "@mikro-orm/migrations"
 
 /** What a migration writes differently for each database. */
 export interface Dialect {
+  readonly database: "sqlite" | "postgres"
   /** The type of a key that numbers rows: SQLite makes only an `integer` the row's own number. */
   readonly rowKey: string
   /** The type of text: in the order of its bytes on every database, whatever the locale. */
@@ -14,9 +15,17 @@ export interface Dialect {
   readonly updated: string
 }
 
-const sqlite: Dialect = { rowKey: "integer", text: "text", sequences: false, entryKey: () => "", updated: "" }
+const sqlite: Dialect = {
+  database: "sqlite",
+  rowKey: "integer",
+  text: "text",
+  sequences: false,
+  entryKey: () => "",
+  updated: "",
+}
 
 const postgres: Dialect = {
+  database: "postgres",
   rowKey: "bigint",
   text: `text collate "C"`,
   sequences: true,

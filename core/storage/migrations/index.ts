@@ -1,8 +1,10 @@
 import { Initial } from "./0001-initial.ts"
 import { TakenBack } from "./0002-taken-back.ts"
+import { Policies } from "./0003-policies.ts"
 
 /** Every migration in order, by the name that the database records. An explicit list: nothing is discovered from files. */
 export const migrations = [
   { name: "0001-initial", class: Initial },
   { name: "0002-taken-back", class: TakenBack },
+  { name: "0003-policies", class: Policies },
 ]

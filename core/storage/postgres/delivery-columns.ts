@@ -1,42 +1,45 @@
 import type { Value } from "./native.ts"
 
+interface NewDelivery {
+  readonly seq: number
+  readonly sink: string
+  readonly pk: number
+  readonly primary: number
+  readonly secondary: number
+  readonly state: "pending" | "offered" | "dead"
+  readonly slot?: boolean
+  readonly digest?: string | null
+  /** Of a dead one: its place in the order of dying, the match's monitor, and why. */
+  readonly dead?: { readonly died: number; readonly monitor: string; readonly reason: string }
+}
+
 /** Deliveries on their way in, a column an array. */
 export class DeliveryColumns {
-  readonly #seq: Array<number> = []
-  readonly #sink: Array<string> = []
-  readonly #pk: Array<number> = []
-  readonly #primary: Array<number> = []
-  readonly #secondary: Array<number> = []
-  readonly #state: Array<string> = []
-  readonly #died: Array<number | null> = []
-  readonly #reason: Array<string | null> = []
+  readonly #rows: Array<NewDelivery> = []
 
   get size(): number {
-    return this.#seq.length
+    return this.#rows.length
   }
 
-  add(row: {
-    readonly seq: number
-    readonly sink: string
-    readonly pk: number
-    readonly primary: number
-    readonly secondary: number
-    readonly state: "pending" | "offered" | "dead"
-    readonly died?: number
-    readonly reason?: string
-  }): void {
-    this.#seq.push(row.seq)
-    this.#sink.push(row.sink)
-    this.#pk.push(row.pk)
-    this.#primary.push(row.primary)
-    this.#secondary.push(row.secondary)
-    this.#state.push(row.state)
-    this.#died.push(row.died ?? null)
-    this.#reason.push(row.reason ?? null)
+  add(row: NewDelivery): void {
+    this.#rows.push(row)
   }
 
   /** In the order of the statements' parameters. */
   get values(): ReadonlyArray<Value> {
-    return [this.#seq, this.#sink, this.#pk, this.#primary, this.#secondary, this.#state, this.#died, this.#reason]
+    const column = (of: (row: NewDelivery) => string | number | null) => this.#rows.map(of)
+    return [
+      column(({ seq }) => seq),
+      column(({ sink }) => sink),
+      column(({ pk }) => pk),
+      column(({ primary }) => primary),
+      column(({ secondary }) => secondary),
+      column(({ state }) => state),
+      column(({ slot }) => (slot === true ? 1 : 0)),
+      column(({ digest }) => digest ?? null),
+      column(({ dead }) => dead?.died ?? null),
+      column(({ dead }) => dead?.monitor ?? null),
+      column(({ dead }) => dead?.reason ?? null),
+    ]
   }
 }

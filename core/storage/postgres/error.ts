@@ -48,8 +48,12 @@ const driverLoss =
 const isLoss = ({ code, reason }: QueryFailed): boolean =>
   isSqlState(code) ? isOneOf(code, losses) : code !== "" || driverLoss.test(reason)
 
+export const SERIALIZATION_FAILURE = "40001"
+const DEADLOCK_DETECTED = "40P01"
+
 /** Two transactions met; one that is run again finds its way. */
-export const isConflict = ({ code }: QueryFailed): boolean => code === "40001" || code === "40P01"
+export const isConflict = ({ code }: QueryFailed): boolean =>
+  code === SERIALIZATION_FAILURE || code === DEADLOCK_DETECTED
 
 /** What a failed statement means to the caller of an operation. */
 export const classify = (operation: string, failed: QueryFailed): StorageError =>

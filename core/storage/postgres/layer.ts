@@ -1,8 +1,17 @@
 import { type EntityManager, LockMode } from "@mikro-orm/postgresql"
 import { Clock, Effect, Layer, Redacted, type Scope } from "effect"
-import { type ResourceChanges, Storage } from "../storage.ts"
+import { Storage } from "../storage.ts"
+import type { ResourceChanges } from "../stored.ts"
 import { connection as makeConnection } from "./connection.ts"
-import { countDeadLetters, readDeadLetters } from "./dead-letters.ts"
+import {
+  countDeadLetters,
+  discard,
+  discardAll,
+  offerRetractions,
+  readDeadLetter,
+  readDeadLetters,
+  replay,
+} from "./dead-letters.ts"
 import { readFeedPage, readFeedStates } from "./feed.ts"
 import { makeGrowth } from "./growth.ts"
 import { claim, renew } from "./leases.ts"
@@ -12,11 +21,12 @@ import type { OpenError } from "../open-error.ts"
 import { open } from "./open.ts"
 import { makePrune } from "./prune.ts"
 import { makeResources, RESOURCES, versionIn } from "../resources.ts"
-import { lockPipelines, releaseRows, removeNetwork } from "./remove.ts"
-import { readAnchors, readDebts, readOpenSlots, readOwed, readOwedSinks, readPipeline } from "./rows.ts"
+import { lockPipelines, networksOf, releaseRows, removeNetwork } from "./remove.ts"
+import { rewind } from "./rewind.ts"
+import { readAnchors, readDebts, readOldestOwed, readOpenSlots, readOwed, readOwedSinks, readPipeline } from "./rows.ts"
 import { settle } from "./settle.ts"
 import { sql } from "./sql.ts"
-import { invalidate, makeRetract, readInvalidation, rewind } from "./taking-back.ts"
+import { invalidate, makeRetract, readInvalidation } from "./taking-back.ts"
 import { makeWriter } from "./writer.ts"
 
 const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clock.currentTimeMillis, f)
@@ -24,15 +34,24 @@ const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clo
 /** Changes take turns: whoever comes second sees the version of the first. */
 const lockVersion = (em: EntityManager): Promise<number> => versionIn(em, { lockMode: LockMode.PESSIMISTIC_WRITE })
 
-/** The writers wait whose rows the changes go by: monitors take effect by a batch, and rows are let go. */
+/**
+ * The writers wait whose rows the changes go by: monitors take effect by a batch, what their gates hold goes with them, and
+ * rows are let go. No other change moves a monitor meanwhile.
+ */
 const release = async (em: EntityManager, changes: ResourceChanges, now: number): Promise<void> => {
-  const { discard = [], putMonitors = [], deleteNetworks = [] } = changes
-  const named = new Set([...putMonitors.map(({ definition }) => definition.network), ...deleteNetworks])
-  const locked = await lockPipelines(em, discard.length > 0 ? "all" : named)
+  const { discard = [], putMonitors = [], deleteMonitors = [], deleteNetworks = [] } = changes
+  const definitions = putMonitors.map(({ definition }) => definition)
+  const monitors = [...definitions.map(({ id }) => id), ...deleteMonitors]
+  const named = [
+    ...definitions.map(({ network }) => network),
+    ...deleteNetworks,
+    ...(monitors.length > 0 ? await networksOf(em, monitors) : []),
+  ]
+  const locked = await lockPipelines(em, discard.length > 0 ? "all" : new Set(named))
   for (const by of discard) await releaseRows(em, locked, by, now)
 }
 
-/** Its rows would be owed by no one: whoever repeats it finds them there and leaves them out. */
+/** Its rows would be sent by no one: whoever repeats it finds them there and leaves them out. */
 const once = { repeatable: false }
 
 const make = Effect.fnUntraced(function* (
@@ -85,6 +104,7 @@ const make = Effect.fnUntraced(function* (
     owed: (network, sink, page) => read("owed", (session) => readOwed(session, network, sink, page)),
     openSlots: (network) => read("openSlots", (session) => readOpenSlots(session, network)),
     owedSinks: (network) => read("owedSinks", (session) => readOwedSinks(session, network)),
+    oldestOwed: (network, sink) => read("oldestOwed", (session) => readOldestOwed(session, network, sink)),
     debts: (by) => read("debts", (session) => readDebts(session, by)),
     anchors: (network, atOrBefore, limit) =>
       read("anchors", (session) => readAnchors(session, network, atOrBefore, limit)),
@@ -95,6 +115,13 @@ const make = Effect.fnUntraced(function* (
 
     deadLetters: (filter, page) => read("deadLetters", (session) => readDeadLetters(session, filter, page)),
     deadLetterCount: (filter) => read("deadLetterCount", (session) => countDeadLetters(session, filter)),
+    deadLetter: (network, seq) => read("deadLetter", (session) => readDeadLetter(session, network, seq)),
+    replay: (owner, seq) => writeAs("replay", owner, (group) => replay(group, seq), once),
+    discard: (owner, seq) => at((now) => writeAs("discard", owner, (group) => discard(group, seq, now))),
+    discardAll: (owner, filter, limit) =>
+      at((now) => writeAs("discardAll", owner, (group) => discardAll(group, filter, limit, now))),
+    offerRetractions: (owner, sink, limit) =>
+      writeAs("offerRetractions", owner, (group) => offerRetractions(group, sink, limit), once),
   })
 })
 

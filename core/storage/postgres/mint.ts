@@ -1,25 +1,12 @@
 import { Effect } from "effect"
+import { distinct, type Emission, emissionOf } from "../emission.ts"
 import type { DeliveryRow, LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
 import { DeliveryColumns } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
+import { passGates } from "./gates.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
 import { storable } from "./text.ts"
-
-interface Opened {
-  readonly match: NewMatch
-  readonly life: number
-}
-
-/** Each match once, without those whose predicate failed for no sink. */
-const distinct = (matches: ReadonlyArray<NewMatch>): ReadonlyArray<NewMatch> => {
-  const seen = new Set<string>()
-  return matches.filter(({ id, failure, sinks }) => {
-    if (seen.has(id) || (failure !== undefined && sinks.length === 0)) return false
-    seen.add(id)
-    return true
-  })
-}
 
 /** Whether any match is stored that lies where these do, so that each must be looked up. */
 const anyStored = (
@@ -35,13 +22,13 @@ const anyStored = (
   )
 }
 
-/** The matches that open a life, each with the life. */
+/** The lives that matches open; those that stand are left out. */
 const lives = Effect.fnUntraced(function* (
   { session, network }: Group,
   matches: ReadonlyArray<NewMatch>,
   look: boolean,
-): Effect.fn.Return<ReadonlyArray<Opened>, QueryFailed> {
-  if (!look) return matches.map((match) => ({ match, life: network.firstLife(match.cursor) }))
+): Effect.fn.Return<ReadonlyMap<NewMatch, number>, QueryFailed> {
+  if (!look) return new Map(matches.map((match) => [match, network.firstLife(match.cursor)]))
   const newest = yield* session.all<readonly [place: number, life: number, ended: number]>(sql.newestLives, [
     network.id,
     matches.map(({ cursor }) => cursor.primary),
@@ -49,87 +36,127 @@ const lives = Effect.fnUntraced(function* (
     matches.map(({ id }) => id),
   ])
   const known = new Map(newest.map(([place, life, ended]) => [place - 1, { life, ended }]))
-  return matches.flatMap((match, i): ReadonlyArray<Opened> => {
-    const last = known.get(i)
-    if (last === undefined) return [{ match, life: network.firstLife(match.cursor) }]
-    return last.ended === 1 ? [{ match, life: last.life + 1 }] : []
-  })
+  return new Map(
+    matches.flatMap((match, i): ReadonlyArray<readonly [NewMatch, number]> => {
+      const last = known.get(i)
+      if (last === undefined) return [[match, network.firstLife(match.cursor)]]
+      return last.ended === 1 ? [[match, last.life + 1]] : []
+    }),
+  )
 })
 
 /** How a batch is minted: late finds hold no slot and are never offered at once. */
 interface Terms {
   readonly late: boolean
   readonly offer: ReadonlyMap<string, number>
+  readonly durable: ReadonlySet<string>
+  /** Whether matches may be stored already, so that each must be looked up. */
+  readonly look: boolean
 }
+
+/** What is minted of a batch: of each match once, those that open a life and pass their gate. */
+const toMint = Effect.fnUntraced(function* (
+  group: Group,
+  matches: ReadonlyArray<NewMatch>,
+  { late, look }: Terms,
+): Effect.fn.Return<ReadonlyArray<Emission>, QueryFailed> {
+  const batch = distinct(matches)
+  const opened = yield* lives(group, batch, look)
+  const units = yield* passGates(group, batch, (match) => opened.has(match))
+  const present = new Set(batch)
+  const held = units.flat().filter((match) => !present.has(match))
+  const reopened = held.length === 0 ? new Map<NewMatch, number>() : yield* lives(group, held, true)
+  return units.flatMap((unit) => {
+    const members = unit.flatMap((match) => {
+      const life = opened.get(match) ?? reopened.get(match)
+      return life === undefined ? [] : [{ match, life }]
+    })
+    return members.length === 0 ? [] : [emissionOf(members, !late)]
+  })
+})
+
+const isFailed = ({ match }: { readonly match: NewMatch }) => match.failure !== undefined
+
+const rowsOf = (emissions: ReadonlyArray<Emission>) =>
+  emissions.reduce((sum, { members, sinks }) => sum + members.length * sinks.length, 0)
 
 const insert = Effect.fnUntraced(function* (
   group: Group,
-  opened: ReadonlyArray<Opened>,
-  { late, offer }: Terms,
+  matches: ReadonlyArray<NewMatch>,
+  terms: Terms,
   now: number,
 ): Effect.fn.Return<Minted, QueryFailed> {
   const { session, network } = group
-  if (opened.length === 0) return { rows: [], feedPosition: network.feedPosition, shown: 0 }
-  const failed = opened.filter(({ match }) => match.failure !== undefined)
-  const shown = opened.length - failed.length
-  const rowsOf = (some: ReadonlyArray<Opened>) => some.reduce((sum, { match }) => sum + match.sinks.length, 0)
-  const pks = yield* group.take("match", opened.length)
-  const seqs = (yield* group.take("delivery", rowsOf(opened))).values()
+  const emissions = yield* toMint(group, matches, terms)
+  if (emissions.length === 0) return { rows: [], feedPosition: network.feedPosition, shown: 0 }
+  const minted = emissions.flatMap(({ members, emission, kept }) =>
+    members.map(({ match, life }) => ({ match, life, emission, kept })),
+  )
+  const shown = minted.filter((one) => !isFailed(one)).length
+  const pks = yield* group.take("match", minted.length)
+  const seqs = (yield* group.take("delivery", rowsOf(emissions))).values()
+  const failed = emissions.filter(({ members }) => isFailed(members[0]!))
   const deaths = (yield* group.take("died", rowsOf(failed))).values()
   let position = shown === 0 ? 0 : network.takePositions(shown)
 
-  const offers = new Map(offer)
+  const offers = new Map(terms.offer)
   const deliveries = new DeliveryColumns()
   const owed: Array<DeliveryRow> = []
-  const positions = opened.map(({ match }) => (match.failure === undefined ? position++ : null))
-  opened.forEach(({ match, life }, i) => {
-    const { primary, secondary } = match.cursor
-    const place = { pk: pks[i]!, primary, secondary }
-    for (const sink of match.sinks) {
-      const seq = seqs.next().value!
-      if (match.failure !== undefined) {
-        const reason = storable(match.failure)
-        deliveries.add({ seq, sink, ...place, state: "dead", died: deaths.next().value!, reason })
-        continue
+  const pkOf = new Map(minted.map(({ match }, i) => [match, pks[i]!]))
+  for (const { members, sinks, emission, kept, slot } of emissions) {
+    for (const sink of sinks) {
+      const holds = slot && !terms.durable.has(sink)
+      for (const { match, life } of members) {
+        const seq = seqs.next().value!
+        const cursor = kept ?? match.cursor
+        const place = { seq, sink, pk: pkOf.get(match)!, ...cursor, digest: emission }
+        if (match.failure !== undefined) {
+          const dead = { died: deaths.next().value!, monitor: match.monitor, reason: storable(match.failure) }
+          deliveries.add({ ...place, state: "dead", dead })
+          continue
+        }
+        const left = offers.get(sink) ?? 0
+        if (left > 0) offers.set(sink, left - 1)
+        const state = left > 0 ? "offered" : "pending"
+        deliveries.add({ ...place, state, slot: holds })
+        owed.push({
+          seq,
+          network: network.id,
+          sink,
+          monitor: match.monitor,
+          matchId: match.id,
+          life,
+          kind: "match",
+          cursor,
+          state,
+          digest: emission,
+          attempts: 0,
+          slot: holds,
+          payload: match.payload,
+          ...(match.event === undefined ? {} : { event: match.event }),
+          ...(match.time === null ? {} : { time: match.time }),
+        })
       }
-      const left = offers.get(sink) ?? 0
-      if (left > 0) offers.set(sink, left - 1)
-      const state = left > 0 ? "offered" : "pending"
-      deliveries.add({ seq, sink, ...place, state })
-      owed.push({
-        seq,
-        network: network.id,
-        sink,
-        monitor: match.monitor,
-        matchId: match.id,
-        life,
-        kind: "match",
-        cursor: match.cursor,
-        state,
-        attempts: 0,
-        slot: !late,
-        payload: match.payload,
-        ...(match.event === undefined ? {} : { event: match.event }),
-        ...(match.time === null ? {} : { time: match.time }),
-      })
     }
-  })
+  }
   yield* session.run(sql.mint, [
     network.id,
     now,
     "match",
-    late ? 0 : 1,
-    late ? 1 : 0,
+    terms.late ? 1 : 0,
     pks,
-    opened.map(({ match }) => match.id),
-    opened.map(({ life }) => life),
-    opened.map(({ match }) => match.monitor),
-    opened.map(({ match }) => match.revision),
-    opened.map(({ match }) => match.cursor.primary),
-    opened.map(({ match }) => match.cursor.secondary),
-    opened.map(({ match }) => match.time),
-    positions,
-    opened.map(({ match }) => match.payload),
+    minted.map(({ match }) => match.id),
+    minted.map(({ life }) => life),
+    minted.map(({ match }) => match.monitor),
+    minted.map(({ match }) => match.revision),
+    minted.map(({ match }) => match.cursor.primary),
+    minted.map(({ match }) => match.cursor.secondary),
+    minted.map(({ match }) => match.time),
+    minted.map((one) => (isFailed(one) ? null : position++)),
+    minted.map(({ emission }) => emission),
+    minted.map(({ kept }) => kept?.primary ?? null),
+    minted.map(({ kept }) => kept?.secondary ?? null),
+    minted.map(({ match }) => match.payload),
     ...deliveries.values,
   ])
   return { rows: owed, feedPosition: network.feedPosition, shown }
@@ -160,9 +187,9 @@ export const mint = Effect.fnUntraced(function* (
       input.effective.map(({ from }) => from.secondary),
     ])
   }
+  const { offer, durable } = input
   const look = yield* anyStored(group, input.matches)
-  const opened = yield* lives(group, distinct(input.matches), look)
-  const minted = yield* insert(group, opened, { late: false, offer: input.offer }, now)
+  const minted = yield* insert(group, input.matches, { late: false, offer, durable, look }, now)
   network.advanceMinted(input.upTo)
   if (input.checkpoint !== null) network.advanceCheckpoint(input.checkpoint, now)
   return minted
@@ -187,6 +214,5 @@ export const mintLate = Effect.fnUntraced(function* (
     yield* session.all<readonly [primary: number, hash: string]>(sql.anchorsAt, [network.id, primaries]),
   )
   const proven = input.matches.filter(({ cursor, hash }) => recorded.get(cursor.primary) === hash)
-  const opened = yield* lives(group, distinct(proven), true)
-  return yield* insert(group, opened, { late: true, offer: new Map() }, now)
+  return yield* insert(group, proven, { late: true, offer: new Map(), durable: new Set(), look: true }, now)
 })

@@ -3,8 +3,8 @@ import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
 import { sql } from "./sql.ts"
 
-/** Keys of matches, keys of deliveries (their order in a sink), and the order of dying. */
-export type NumberName = "match" | "delivery" | "died"
+/** Keys of matches, keys of deliveries (their order in a sink), the order of dying, and keys of gates' hits. */
+export type NumberName = "match" | "delivery" | "died" | "hit"
 
 /** As the migration set the steps of the sequences. */
 const BLOCK = 10_000

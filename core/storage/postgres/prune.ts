@@ -3,26 +3,9 @@ import type { PruneInput } from "../storage.ts"
 import type { QueryFailed } from "./error.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
+import { Sweeps } from "./sweep.ts"
 
-const FULL_SWEEP_MS = 60_000
-
-/**
- * Where the search for deliveries to remove goes on. Owed and dead rows stay behind it, maybe a great many, so that it
- * does not begin at the oldest row every time.
- */
-interface Sweep {
-  primary: number
-  matchPk: number
-  seq: number
-  /** Rows behind it that had to stay. */
-  kept: number
-  readonly startedAt: number
-}
-
-type DeliveryTuple = readonly [seq: number, primary: number, matchPk: number, state: string]
 type ItemTuple = readonly [pk: number, position: number, monitor: string, primary: number]
-
-const over = new Set(["delivered", "cancelled", "discarded"])
 
 const feed = [
   { kind: "match", oldest: sql.oldestMatches, trim: sql.trimMatches },
@@ -69,37 +52,28 @@ const removeAnchors = Effect.fnUntraced(function* (
 
 /** Prepares the removal of what no one needs any more. */
 export const makePrune = () => {
-  const sweeps = new Map<string, Sweep>()
-
-  const sweepOf = (network: string, now: number): Sweep => {
-    const present = sweeps.get(network)
-    if (present !== undefined) return present
-    const sweep = { primary: Number.MIN_SAFE_INTEGER, matchPk: 0, seq: 0, kept: 0, startedAt: now }
-    sweeps.set(network, sweep)
-    return sweep
-  }
+  const deliveries = new Sweeps(sql.sweep)
+  const hits = new Sweeps(sql.sweepHits)
 
   /** Removes deliveries that are over, and the matches that were kept for them alone. */
-  const sweepDeliveries = Effect.fnUntraced(function* (
-    { session, network }: Group,
-    bound: number,
-    limit: number,
-    now: number,
-  ): Effect.fn.Return<{ readonly looked: number; readonly removed: number; readonly atEnd: boolean }, QueryFailed> {
-    const sweep = sweepOf(network.id, now)
-    const place = [sweep.primary, sweep.matchPk, sweep.seq]
-    const found = yield* session.all<DeliveryTuple>(sql.sweep, [network.id, bound, ...place, limit])
-    const gone = found.filter(([, , , state]) => over.has(state))
-    if (gone.length > 0) {
-      yield* session.run(sql.deleteDeliveries, [gone.map(([seq]) => seq)])
-      yield* session.run(sql.deleteMatches, [[...new Set(gone.map(([, , matchPk]) => matchPk))]])
+  const sweepDeliveries = Effect.fnUntraced(function* (group: Group, bound: number, limit: number, now: number) {
+    const swept = yield* deliveries.next(group, bound, limit, now)
+    if (swept.over.length > 0) {
+      yield* group.session.run(sql.deleteDeliveries, [swept.over.map(([, , seq]) => seq)])
+      yield* group.session.run(sql.deleteMatches, [[...new Set(swept.over.map(([, matchPk]) => matchPk))]])
+      group.network.sweep(bound)
     }
-    sweep.kept += found.length - gone.length
-    const last = found.at(-1)
-    if (last !== undefined) [sweep.seq, sweep.primary, sweep.matchPk] = last
-    const atEnd = found.length < limit
-    if (atEnd && (sweep.kept <= limit || now - sweep.startedAt >= FULL_SWEEP_MS)) sweeps.delete(network.id)
-    return { looked: found.length, removed: gone.length, atEnd }
+    return swept
+  })
+
+  /** Removes hits whose window is past, as the newest hit tells the time. */
+  const sweepHits = Effect.fnUntraced(function* (group: Group, bound: number, limit: number, now: number) {
+    const { session, network } = group
+    const [newest] = yield* session.all<readonly [number]>(sql.newestHit, [network.id])
+    if (newest === undefined) return { over: [], atEnd: true }
+    const swept = yield* hits.next(group, bound, limit, now, newest[0])
+    if (swept.over.length > 0) yield* session.run(sql.deleteHits, [swept.over.map(([, , pk]) => pk)])
+    return swept
   })
 
   return Effect.fnUntraced(function* (
@@ -111,17 +85,19 @@ export const makePrune = () => {
     if (network.checkpoint === null) return false
     const bound = network.checkpoint.primary - input.journalDepth
     const swept = yield* sweepDeliveries(group, bound, input.limit, now)
-    if (swept.removed > 0) network.sweep(bound)
     const upTo = network.feedPosition - input.feedRetention
     let left = input.limit - swept.looked
-    let removed = swept.removed
-    for (const kind of feed) {
-      if (left <= 0) break
-      const trimmed = yield* trimFeed(group, kind, bound, upTo, left)
-      left -= trimmed
-      removed += trimmed
+    let removed = swept.over.length
+    const remove = (count: number) => {
+      left -= count
+      removed += count
     }
-    if (left > 0) removed += yield* removeAnchors(group, bound, left)
-    return removed > 0 || !swept.atEnd
+    for (const kind of feed) {
+      if (left > 0) remove(yield* trimFeed(group, kind, bound, upTo, left))
+    }
+    if (left > 0) remove(yield* removeAnchors(group, bound, left))
+    if (left <= 0) return true
+    const sweptHits = yield* sweepHits(group, bound, left, now)
+    return removed + sweptHits.over.length > 0 || !swept.atEnd || !sweptHits.atEnd
   })
 }

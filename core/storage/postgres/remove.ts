@@ -31,8 +31,22 @@ export const lockPipelines = async (
   return rows.map(({ network }) => network)
 }
 
+/** The networks that monitors belong to at present. */
+export const networksOf = async (
+  em: EntityManager,
+  monitors: ReadonlyArray<string>,
+): Promise<ReadonlyArray<string>> => {
+  const ids = monitors.map(() => "?").join(", ") || "NULL"
+  const rows = await all(em, `SELECT DISTINCT network FROM monitors WHERE id IN (${ids})`, monitors)
+  return rows.map(({ network }) => network)
+}
+
 /** Deletes a network's rows from the lowest primary on, in statements that are never long. */
-const deleteRows = async (em: EntityManager, table: "deliveries" | "matches", network: string): Promise<void> => {
+const deleteRows = async (
+  em: EntityManager,
+  table: "deliveries" | "matches" | "gate_hits",
+  network: string,
+): Promise<void> => {
   let after = Number.MIN_SAFE_INTEGER
   while (true) {
     const [edge] = await all(
@@ -53,6 +67,8 @@ const deleteRows = async (em: EntityManager, table: "deliveries" | "matches", ne
 export const removeNetwork = async (em: EntityManager, network: string): Promise<void> => {
   await deleteRows(em, "deliveries", network)
   await deleteRows(em, "matches", network)
+  await deleteRows(em, "gate_hits", network)
+  await run(em, `DELETE FROM dead_letter_counts WHERE network = ?`, [network])
   await run(em, `DELETE FROM anchors WHERE network = ?`, [network])
   await run(em, `DELETE FROM invalidations WHERE network = ?`, [network])
   await run(em, `DELETE FROM feed_trims WHERE network = ?`, [network])
@@ -78,7 +94,7 @@ const letGo = async (
           WHERE ${where} AND d.${order} > ? ORDER BY d.${order} LIMIT ${CHUNK}),
         released AS (
           UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
-            settled_at = ?, died = NULL
+            settled_at = ?, died = NULL, dead_monitor = NULL
           WHERE seq = ANY(ARRAY(SELECT seq FROM chosen)))
       SELECT count(*) AS rows, max(place) AS last FROM chosen`,
       [...values, after, now],
@@ -114,7 +130,7 @@ export const releaseRows = async (
   now: number,
 ): Promise<void> => {
   const [monitor, dead, own] =
-    "sink" in by ? ["", " AND d.sink = ?", [by.sink]] : [" AND m.monitor = ?", " AND m.monitor = ?", [by.monitor]]
+    "sink" in by ? ["", " AND d.sink = ?", [by.sink]] : [" AND m.monitor = ?", " AND d.dead_monitor = ?", [by.monitor]]
   for (const network of networks) {
     for (const sink of "sink" in by ? [by.sink] : await owedSinks(em, network)) {
       const values = [network, sink, ...("sink" in by ? [] : own)]

@@ -5,7 +5,7 @@ import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
-import { debtsSql, sql } from "./sql.ts"
+import { deadLetterCountSql, owedCountSql, sql } from "./sql.ts"
 
 type Reading<A> = Effect.Effect<A, QueryFailed>
 
@@ -46,6 +46,9 @@ export const readOwedSinks = Effect.fnUntraced(function* (
   }
 })
 
+export const readOldestOwed = (session: Session, network: string, sink: string): Reading<number | null> =>
+  Effect.map(session.all<readonly [number]>(sql.oldestOwed, [network, sink]), ([row]) => row?.[0] ?? null)
+
 export const readDebts = Effect.fnUntraced(function* (
   session: Session,
   by: { readonly network?: string; readonly monitor?: string; readonly sink?: string },
@@ -56,9 +59,8 @@ export const readDebts = Effect.fnUntraced(function* (
     monitor: by.monitor !== undefined,
   }
   const values = [by.network, by.sink, by.monitor].filter((value) => value !== undefined)
-  const count = (what: "owed" | "dead") =>
-    Effect.map(session.all<readonly [number]>(debtsSql(what, named), values), ([row]) => row![0])
-  return { owed: yield* count("owed"), dead: yield* count("dead") }
+  const count = (text: string) => Effect.map(session.all<readonly [number]>(text, values), ([row]) => row![0])
+  return { owed: yield* count(owedCountSql(named)), dead: yield* count(deadLetterCountSql(named)) }
 })
 
 export const readAnchors = (

@@ -7,35 +7,32 @@
 const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
 const matchOf = `JOIN matches m ON m.pk = d.match_pk`
 
-const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.event_time, m.payload`
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, d.digest, m.event_time, m.payload`
 const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
+const standingMatch = `pk, primary_pos, secondary_pos, position, kept_primary, kept_secondary`
 const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
-const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.settled_at, m.payload, m.ended`
+const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, m.primary_pos, m.secondary_pos, d.kind, d.attempts, d.reason, d.settled_at, m.payload, m.ended`
 
 /** Columns of a pipeline, in the order of its tuple. */
 export const pipelineColumns = `epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
   checkpoint_primary, checkpoint_secondary, checkpoint_at, feed_position,
   start_primary, start_secondary, high_primary, swept_primary, pruned_primary, paused, invalidations`
 
-const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, reason`
+/** What a letter that is given up becomes, at the time that is this parameter. */
+const discarded = (now: string): string => `state = 'discarded', settled_at = ${now}, died = NULL, dead_monitor = NULL`
+/** What a retraction that died becomes when it is owed again. */
+const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL`
 
-/** The rows of deliveries from arrays, behind `first` parameters of which $1 is the network and $2 the time. */
+const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, reason`
+
+/** The rows of deliveries from arrays, behind `first` parameters of which $1 is the network, $2 the time and $3 the kind. */
 const deliveriesFrom = (first: number): string => {
-  const array = (offset: number, type: string) => `$${first + offset}::${type}[]`
-  const arrays = [
-    array(1, "bigint"),
-    array(2, "text"),
-    array(3, "bigint"),
-    array(4, "bigint"),
-    array(5, "bigint"),
-    array(6, "text"),
-    array(7, "bigint"),
-    array(8, "text"),
-  ]
+  const types = "bigint text bigint bigint bigint text integer text bigint text text".split(" ")
+  const arrays = types.map((type, i) => `$${first + 1 + i}::${type}[]`)
   return `INSERT INTO deliveries (${deliveryColumns})
-    SELECT u.seq, $1, u.sink, u.pk, $3, u.p, u.s, u.state, 0, CASE u.state WHEN 'dead' THEN 0 ELSE $4::integer END, $2,
-      CASE u.state WHEN 'dead' THEN $2::bigint END, u.died, u.reason
-    FROM unnest(${arrays.join(", ")}) u(seq, sink, pk, p, s, state, died, reason)`
+    SELECT u.seq, $1, u.sink, u.pk, $3, u.p, u.s, u.state, 0, u.slot, u.digest, $2,
+      CASE u.state WHEN 'dead' THEN $2::bigint END, u.died, u.dead_monitor, u.reason
+    FROM unnest(${arrays.join(", ")}) u(seq, sink, pk, p, s, state, slot, digest, died, dead_monitor, reason)`
 }
 
 export interface DeadFilter {
@@ -43,15 +40,15 @@ export interface DeadFilter {
   readonly monitor: boolean
 }
 
-/** Parameters: network, sink if filtered, died, monitor if filtered; answers the number of the last one too. */
+/** Parameters: network, sink if filtered, monitor if filtered, died; answers the number of the last one too. */
 const deadWhere = ({ sink, monitor }: DeadFilter) => {
   let last = 1
   const next = () => `$${++last}`
   const where = [
     "d.network = $1",
     ...(sink ? [`d.sink = ${next()}`] : []),
+    ...(monitor ? [`d.dead_monitor = ${next()}`] : []),
     `d.died > ${next()}`,
-    ...(monitor ? [`m.monitor = ${next()}`] : []),
   ]
   return { where: where.join(" AND "), last }
 }
@@ -73,12 +70,14 @@ export const sql = {
       ORDER BY m.life DESC LIMIT 1) n`,
   mint: `WITH minted AS (
       INSERT INTO matches (network, pk, id, life, monitor, revision, primary_pos, secondary_pos, event_time, position,
-        late, ended, payload)
-      SELECT $1, u.pk, u.id, u.life, u.monitor, u.revision, u.p, u.s, u.time, u.position, $5, 0, u.payload
-      FROM unnest($6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[],
-        $13::bigint[], $14::bigint[], $15::text[]) u(pk, id, life, monitor, revision, p, s, time, position, payload))
-    ${deliveriesFrom(15)}`,
-  addDeliveries: deliveriesFrom(4),
+        late, ended, emission, kept_primary, kept_secondary, payload)
+      SELECT $1, u.pk, u.id, u.life, u.monitor, u.revision, u.p, u.s, u.time, u.position, $4, 0, u.emission, u.kept_p,
+        u.kept_s, u.payload
+      FROM unnest($5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
+        $12::bigint[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[], $17::text[])
+        u(pk, id, life, monitor, revision, p, s, time, position, emission, kept_p, kept_s, payload))
+    ${deliveriesFrom(17)}`,
+  addDeliveries: deliveriesFrom(3),
   putAnchors: `INSERT INTO anchors (network, primary_pos, hash)
     SELECT $1, u.p, u.hash FROM unnest($2::bigint[], $3::text[]) u(p, hash)
     ON CONFLICT (network, primary_pos) DO UPDATE SET hash = excluded.hash`,
@@ -89,22 +88,50 @@ export const sql = {
     FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) u(id, match_revision, p, s)
     WHERE monitors.id = u.id AND monitors.network = $1 AND monitors.match_revision = u.match_revision`,
 
+  recordedHits: `SELECT u.place
+    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[]) WITH ORDINALITY u(p, s, monitor, id, place)
+    CROSS JOIN LATERAL (SELECT h.monitor, h.id FROM gate_hits h
+      WHERE h.network = $1 AND (h.primary_pos, h.secondary_pos) = (u.p, u.s)
+      ORDER BY h.monitor, h.id OFFSET 0) n
+    WHERE n.monitor = u.monitor AND n.id = u.id`,
+  sessionHits: `SELECT u.place, n.pk, n.id, n.primary_pos, n.secondary_pos, n.event_time
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[], $7::bigint[])
+      WITH ORDINALITY u(monitor, revision, gate_key, consumed, first, last, place)
+    CROSS JOIN LATERAL (SELECT h.network, h.pk, h.id, h.primary_pos, h.secondary_pos, h.event_time FROM gate_hits h
+      WHERE h.monitor = u.monitor AND h.revision = u.revision
+      AND h.gate_key = u.gate_key AND h.consumed = u.consumed AND h.event_time >= u.first AND h.event_time <= u.last
+      OFFSET 0) n
+    WHERE n.network = $1`,
+  addHits: `INSERT INTO gate_hits (network, pk, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time,
+      window_ms, consumed, kept_primary, kept_secondary, payload)
+    SELECT $1, u.* FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+      $9::bigint[], $10::bigint[], $11::integer[], $12::bigint[], $13::bigint[], $14::text[]) u`,
+  consumeHits: `UPDATE gate_hits h SET consumed = 1, kept_primary = u.p, kept_secondary = u.s
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) u(pk, p, s) WHERE h.pk = u.pk RETURNING h.pk, h.payload`,
+
   // Whatever ends a match lets go of its rows in the same transaction: what is open is owed.
   settle: `UPDATE deliveries d SET state = u.state,
       attempts = CASE u.state WHEN 'offered' THEN d.attempts ELSE u.attempts END,
       reason = CASE u.state WHEN 'offered' THEN d.reason ELSE u.reason END,
+      digest = coalesce(u.digest, d.digest),
       settled_at = CASE u.state WHEN 'offered' THEN NULL ELSE $2::bigint END,
-      died = u.died
-    FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::bigint[]) u(seq, state, attempts, reason, died)
+      died = u.died,
+      dead_monitor = CASE u.state WHEN 'dead' THEN (SELECT m.monitor FROM matches m WHERE m.pk = d.match_pk) END
+    FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::text[])
+      u(seq, state, attempts, reason, died, digest)
     WHERE d.seq = u.seq AND coalesce(d.network) = $1 AND coalesce(d.settled_at, -1) = -1
-      AND (u.state <> 'offered' OR d.state = 'pending')`,
+      AND (u.state <> 'offered' OR d.state = 'pending' OR u.digest IS NOT NULL)`,
 
   invalidation: `SELECT from_primary, from_secondary, cause, retracted FROM invalidations WHERE network = $1`,
   putInvalidation: `INSERT INTO invalidations AS i (network, from_primary, from_secondary, cause, retracted)
     VALUES ($1, $2, $3, $4, 0) ON CONFLICT (network) DO UPDATE SET from_primary = excluded.from_primary,
     from_secondary = excluded.from_secondary, cause = excluded.cause, retracted = 0
     WHERE (excluded.from_primary, excluded.from_secondary) < (i.from_primary, i.from_secondary)`,
-  standing: `SELECT pk, primary_pos, secondary_pos, position FROM matches
+  standingMembers: `SELECT ${standingMatch} FROM (SELECT * FROM matches
+      WHERE network = $1 AND kept_primary IS NOT NULL AND (kept_primary, kept_secondary) >= ($2, $3)
+      ORDER BY kept_primary, kept_secondary OFFSET 0) m
+    WHERE (primary_pos, secondary_pos) < ($2, $3) AND ended = 0 LIMIT $4`,
+  standing: `SELECT ${standingMatch} FROM matches
     WHERE network = $1 AND (primary_pos, secondary_pos) >= ($2, $3) AND ended = 0
     ORDER BY primary_pos, secondary_pos, pk LIMIT $4`,
   endMatches: `UPDATE matches m SET ended = 1, ended_position = u.position
@@ -115,8 +142,8 @@ export const sql = {
       WHERE d.network = $1 AND d.primary_pos = u.p AND d.match_pk = u.pk AND d.kind = 'match' OFFSET 0) n
     ORDER BY u.place, n.seq`,
   letGo: `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
-    settled_at = $1, died = NULL WHERE seq = ANY($2::bigint[])`,
-  reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL
+    settled_at = $1 WHERE seq = ANY($2::bigint[])`,
+  reviveDead: `UPDATE deliveries SET ${owedAgain}
     WHERE seq = ANY(ARRAY(SELECT d.seq FROM deliveries d WHERE d.network = $1 AND d.kind = 'retracted'
       AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= ($2, $3)
       ORDER BY d.primary_pos, d.secondary_pos LIMIT $4))`,
@@ -125,6 +152,26 @@ export const sql = {
   deleteAnchorsBehind: `DELETE FROM anchors WHERE network = $1 AND primary_pos > $2`,
   lowerEffective: `UPDATE monitors SET effective_primary = $2, effective_secondary = $3
     WHERE network = $1 AND (effective_primary, effective_secondary) > ($2, $3)`,
+  deleteHitsBehind: `DELETE FROM gate_hits WHERE network = $1 AND (primary_pos, secondary_pos) > ($2, $3)`,
+  deleteForeignSurvivors: `DELETE FROM gate_hits h WHERE h.network = $1 AND (h.kept_primary, h.kept_secondary) > ($2, $3)
+    AND NOT EXISTS (SELECT 1 FROM monitors r WHERE r.id = h.monitor AND r.match_revision = h.revision)`,
+  holdSurvivors: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos
+    WHERE network = $1 AND (kept_primary, kept_secondary) > ($2, $3)`,
+
+  deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf}
+    WHERE d.seq = $1 AND coalesce(d.network) = $2 AND coalesce(d.died, 0) > 0`,
+  replay: `UPDATE deliveries d SET state = 'offered', slot = 0, digest = NULL, settled_at = NULL, died = NULL,
+      dead_monitor = NULL
+    FROM matches m WHERE d.seq = $1 AND m.pk = d.match_pk RETURNING d.sink, ${deliveryRow}`,
+  discard: `UPDATE deliveries SET ${discarded("$1")}
+    WHERE seq = $2 AND coalesce(network) = $3 AND coalesce(died, 0) > 0`,
+  unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, m.payload
+    FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.sink = $2 AND d.died > 0 AND d.kind = 'retracted'
+    AND NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
+      AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)
+    ORDER BY d.died LIMIT $3`,
+  offerRetractions: `UPDATE deliveries SET ${owedAgain} WHERE seq = ANY($1::bigint[])`,
 
   owed: `SELECT ${deliveryRow} FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.sink = $2 AND d.seq > $3 AND ${owed} ORDER BY d.seq LIMIT $4`,
@@ -133,6 +180,8 @@ export const sql = {
   openSlots: `SELECT d.primary_pos, d.secondary_pos, count(*) FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.slot = 1 AND ${owed} GROUP BY d.primary_pos, d.secondary_pos
     ORDER BY d.primary_pos, d.secondary_pos`,
+  oldestOwed: `SELECT d.created_at FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.sink = $2 AND ${owed} ORDER BY d.seq LIMIT 1`,
   nextOwedSink: `SELECT d.sink FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.sink > $2 AND ${owed} ORDER BY d.sink LIMIT 1`,
   anchors: `SELECT primary_pos, hash FROM anchors WHERE network = $1 AND primary_pos <= $2
@@ -150,17 +199,22 @@ export const sql = {
   feedStates: `SELECT network, feed_position FROM pipelines WHERE deleted = 0 ORDER BY network`,
   trims: `SELECT network, monitor, kind, position FROM feed_trims WHERE network = ANY($1::text[])`,
 
-  sweep: `SELECT seq, primary_pos, match_pk, state FROM deliveries
+  sweep: `SELECT primary_pos, match_pk, seq, (state IN ('delivered', 'cancelled', 'discarded'))::integer FROM deliveries
     WHERE network = $1 AND primary_pos < $2 AND (primary_pos, match_pk, seq) > ($3, $4, $5)
     ORDER BY primary_pos, match_pk, seq LIMIT $6`,
+  newestHit: `SELECT event_time FROM gate_hits WHERE network = $1 ORDER BY event_time DESC LIMIT 1`,
+  sweepHits: `SELECT kept_primary, kept_secondary, pk, (event_time + window_ms < $7)::integer FROM gate_hits
+    WHERE network = $1 AND kept_primary < $2 AND (kept_primary, kept_secondary, pk) > ($3, $4, $5)
+    ORDER BY kept_primary, kept_secondary, pk LIMIT $6`,
+  deleteHits: `DELETE FROM gate_hits WHERE pk = ANY($1::bigint[])`,
   deleteDeliveries: `DELETE FROM deliveries WHERE seq = ANY($1::bigint[])`,
   deleteMatches: `DELETE FROM matches m WHERE m.pk = ANY($1::bigint[])
     AND coalesce(m.position, m.ended_position) IS NULL
     AND NOT EXISTS (SELECT 1 FROM deliveries d
-      WHERE d.network = m.network AND d.primary_pos = m.primary_pos AND d.match_pk = m.pk)`,
-  oldestMatches: `SELECT pk, position, monitor, primary_pos FROM matches
+      WHERE d.network = m.network AND d.primary_pos = coalesce(m.kept_primary, m.primary_pos) AND d.match_pk = m.pk)`,
+  oldestMatches: `SELECT pk, position, monitor, coalesce(kept_primary, primary_pos) FROM matches
     WHERE network = $1 AND position > 0 AND position <= $2 ORDER BY position LIMIT $3`,
-  oldestRetracted: `SELECT pk, ended_position, monitor, primary_pos FROM matches
+  oldestRetracted: `SELECT pk, ended_position, monitor, coalesce(kept_primary, primary_pos) FROM matches
     WHERE network = $1 AND ended_position > 0 AND ended_position <= $2 ORDER BY ended_position LIMIT $3`,
   trimMatches: `UPDATE matches SET position = NULL WHERE pk = ANY($1::bigint[])`,
   trimRetracted: `UPDATE matches SET ended_position = NULL WHERE pk = ANY($1::bigint[])`,
@@ -173,21 +227,37 @@ export const sql = {
     SELECT primary_pos FROM anchors WHERE network = $1 AND primary_pos < $2 ORDER BY primary_pos LIMIT $3))`,
 } as const
 
-/** Dead letters behind one in the order of dying: network, sink if filtered, died, monitor if filtered, limit. */
+/** Dead letters behind one in the order of dying: network, sink if filtered, monitor if filtered, died, limit. */
 export const deadLettersSql = (filter: DeadFilter): string => {
   const { where, last } = deadWhere(filter)
   return `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE ${where} ORDER BY d.died LIMIT $${last + 1}`
 }
 
-/** How many dead letters there are, with the same parameters but the limit. */
-export const deadLetterCountSql = (filter: DeadFilter): string =>
-  `SELECT count(*) FROM deliveries d ${filter.monitor ? matchOf : ""} WHERE ${deadWhere(filter).where}`
+/** How many dead letters there are, as the triggers count them: any of network, sink and monitor, in this order. */
+export const deadLetterCountSql = (by: {
+  readonly network: boolean
+  readonly sink: boolean
+  readonly monitor: boolean
+}): string => {
+  const where = (["network", "sink", "monitor"] as const)
+    .filter((name) => by[name])
+    .map((name, i) => `${name} = $${i + 1}`)
+  return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE ${["true", ...where].join(" AND ")}`
+}
 
-/** Owed and dead rows by any of network, sink and monitor, in this order of parameters. */
-export const debtsSql = (
-  what: "owed" | "dead",
-  by: { readonly network: boolean; readonly sink: boolean; readonly monitor: boolean },
-): string => {
+/** Gives dead letters up, with the parameters of their list and then the time. */
+export const discardAllSql = (filter: DeadFilter): string => {
+  const { where, last } = deadWhere(filter)
+  return `UPDATE deliveries SET ${discarded(`$${last + 2}`)} WHERE seq = ANY(ARRAY(
+    SELECT d.seq FROM deliveries d WHERE ${where} ORDER BY d.died LIMIT $${last + 1}))`
+}
+
+/** How many rows are owed, by any of network, sink and monitor, in this order of parameters. */
+export const owedCountSql = (by: {
+  readonly network: boolean
+  readonly sink: boolean
+  readonly monitor: boolean
+}): string => {
   let last = 0
   const next = () => `$${++last}`
   const network = by.network ? `WHERE p.network = ${next()}` : ""
@@ -195,5 +265,5 @@ export const debtsSql = (
   const monitor = by.monitor ? `AND m.monitor = ${next()}` : ""
   return `SELECT coalesce(sum(n.rows), 0) FROM pipelines p
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM deliveries d ${matchOf}
-      WHERE d.network = p.network AND ${what === "owed" ? owed : "d.died > 0"} ${sink} ${monitor}) n ${network}`
+      WHERE d.network = p.network AND ${owed} ${sink} ${monitor}) n ${network}`
 }

@@ -1,4 +1,4 @@
-import { Effect, Exit } from "effect"
+import { Effect } from "effect"
 import type { Cursor } from "../../model/cursor.ts"
 import {
   behind,
@@ -7,11 +7,9 @@ import {
   RetractProgress,
   type StandingTuple,
   type Step,
-  stillStanding,
   toInvalidation,
 } from "../retracting.ts"
-import type { StorageError } from "../error.ts"
-import type { Invalidation, Retracted, Rewound } from "../storage.ts"
+import type { Invalidation, Retracted } from "../storage.ts"
 import type { Session } from "./connection.ts"
 import { DeliveryColumns } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
@@ -44,9 +42,14 @@ const end = Effect.fnUntraced(function* (
   let position = shown === 0 ? 0 : network.takePositions(shown)
   const pks = matches.map(([pk]) => pk)
   yield* session.run(sql.endMatches, [pks, matches.map(([, , , shownAt]) => (shownAt === null ? null : position++))])
+  // Rows of an emission's members lie where the newest of them lies.
+  const places = matches.map(([, primary, secondary, , keptPrimary, keptSecondary]) => ({
+    primary: keptPrimary ?? primary,
+    secondary: keptSecondary ?? secondary,
+  }))
   const deliveries = yield* session.all<DeliveryTuple>(sql.deliveriesOf, [
     network.id,
-    matches.map(([, primary]) => primary),
+    places.map(({ primary }) => primary),
     pks,
   ])
   const open = deliveries.filter(([, , , state]) => state === "pending" || state === "offered")
@@ -55,10 +58,9 @@ const end = Effect.fnUntraced(function* (
   const seqs = yield* group.take("delivery", heard.length)
   const rows = new DeliveryColumns()
   heard.forEach(([place, , sink], i) => {
-    const [pk, primary, secondary] = matches[place - 1]!
-    rows.add({ seq: seqs[i]!, sink, pk, primary, secondary, state: "pending" })
+    rows.add({ seq: seqs[i]!, sink, pk: pks[place - 1]!, ...places[place - 1]!, state: "pending" })
   })
-  if (rows.size > 0) yield* session.run(sql.addDeliveries, [network.id, now, "retracted", 0, ...rows.values])
+  if (rows.size > 0) yield* session.run(sql.addDeliveries, [network.id, now, "retracted", ...rows.values])
   return shown
 })
 
@@ -82,12 +84,20 @@ export const makeRetract = () => {
       const { from } = recorded
       const first = behind(from)
       const start = progress.next(network, from)
-      const matches = yield* findStanding(group, start, limit)
-      const shown = yield* end(group, matches, now)
-      const left = limit - matches.length
+      // Members of an emission that is cut lie before the point; the others of it keep it standing until these have ended.
+      const members = yield* session.all<StandingTuple>(sql.standingMembers, [
+        network.id,
+        first.primary,
+        first.secondary,
+        limit,
+      ])
+      const matches = members.length === limit ? [] : yield* findStanding(group, start, limit - members.length)
+      const shown = yield* end(group, [...members, ...matches], now)
+      const ended = members.length + matches.length
+      const left = limit - ended
       const revived =
         left === 0 ? 0 : yield* session.run(sql.reviveDead, [network.id, first.primary, first.secondary, left])
-      const step = { matches: matches.length, feedPosition: network.feedPosition, shown }
+      const step = { matches: ended, feedPosition: network.feedPosition, shown }
       if (revived === left) {
         const last = matches.at(-1)
         const next = last === undefined ? start : { primary: last[1], secondary: last[2] }
@@ -102,20 +112,3 @@ export const makeRetract = () => {
     remember: (network: string, step: Step): Retracted => progress.remember(network, step),
   }
 }
-
-/** The last step of taking back. */
-export const rewind = Effect.fnUntraced(function* (
-  { session, network }: Group,
-  journalDepth: number,
-  now: number,
-): Effect.fn.Return<Exit.Exit<Rewound, StorageError>, QueryFailed> {
-  const recorded = yield* readInvalidation(session, network.id)
-  if (recorded === null) return Exit.succeed({ to: network.minted, moved: false, gap: null })
-  if (!recorded.retracted) return Exit.fail(stillStanding(network.id))
-  const { from } = recorded
-  const { target, ...rewound } = network.rewind(from, journalDepth, now)
-  yield* session.run(sql.deleteAnchorsBehind, [network.id, from.primary])
-  yield* session.run(sql.lowerEffective, [network.id, target.primary, target.secondary])
-  yield* session.run(sql.deleteInvalidation, [network.id])
-  return Exit.succeed(rewound)
-})

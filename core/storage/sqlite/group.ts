@@ -2,7 +2,7 @@ import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import { type Native, rows } from "./native.ts"
 import { sql } from "./sql.ts"
 
-export type CounterName = "match" | "delivery" | "died"
+export type CounterName = "match" | "delivery" | "died" | "hit"
 
 /** What the commands of one transaction share: each network's row and the counters, read and written once. */
 export interface Group {

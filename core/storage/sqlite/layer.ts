@@ -1,7 +1,7 @@
 import { Clock, Effect, Layer, type Scope, Stream } from "effect"
 import { Storage } from "../storage.ts"
 import { connection as makeConnection } from "./connection.ts"
-import { makeDeadLetterReads } from "./dead-letters.ts"
+import { makeDeadLetterReads, makeDeadLetterWrites } from "./dead-letters.ts"
 import { makeFeedReads } from "./feed.ts"
 import { makeMint } from "./mint.ts"
 import type { OpenError } from "../open-error.ts"
@@ -46,6 +46,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
   const exists = (network: string): boolean => existing.get(network) !== undefined
   const feed = makeFeedReads(native)
   const deadLetters = makeDeadLetterReads(native)
+  const letters = makeDeadLetterWrites(native)
 
   return Storage.of({
     resources: resources.read,
@@ -85,6 +86,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     owed: (network, sink, page) => run("owed", () => reads.owed(network, sink, page)),
     openSlots: (network) => run("openSlots", () => reads.openSlots(network)),
     owedSinks: (network) => run("owedSinks", () => reads.owedSinks(network)),
+    oldestOwed: (network, sink) => run("oldestOwed", () => reads.oldestOwed(network, sink)),
     debts: (by) => run("debts", () => reads.debts(by)),
     anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
 
@@ -95,6 +97,13 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
 
     deadLetters: (filter, page) => run("deadLetters", () => deadLetters.list(filter, page)),
     deadLetterCount: (filter) => run("deadLetterCount", () => deadLetters.count(filter)),
+    deadLetter: (network, seq) => run("deadLetter", () => deadLetters.one(network, seq)),
+    replay: (owner, seq) => writeAs("replay", owner, (_, network) => letters.replay(network, seq)),
+    discard: (owner, seq) => at((now) => writeAs("discard", owner, (_, network) => letters.discard(network, seq, now))),
+    discardAll: (owner, filter, limit) =>
+      at((now) => writeAs("discardAll", owner, (_, network) => letters.discardAll(network, filter, limit, now))),
+    offerRetractions: (owner, sink, limit) =>
+      writeAs("offerRetractions", owner, (_, network) => letters.offerRetractions(network, sink, limit)),
   })
 })
 

@@ -1,6 +1,8 @@
+import { distinct, type Emission, emissionOf } from "../emission.ts"
+import type { NetworkRow } from "../network-row.ts"
 import type { LateMintInput, Minted, MintInput, DeliveryRow, NewMatch } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
-import type { NetworkRow } from "../network-row.ts"
+import { makeGates } from "./gates.ts"
 import type { Group } from "./group.ts"
 import { type Native, rows } from "./native.ts"
 import { deliveryColumns, matchColumns, sql } from "./sql.ts"
@@ -9,6 +11,7 @@ import { deliveryColumns, matchColumns, sql } from "./sql.ts"
 interface Terms {
   readonly late: boolean
   readonly offer: ReadonlyMap<string, number>
+  readonly durable: ReadonlySet<string>
   /** No match of the batch's range is stored yet, so that none need be looked up. */
   readonly fresh: boolean
 }
@@ -23,6 +26,7 @@ export const makeMint = (native: Native) => {
   const addAnchor = native.prepare(sql.addAnchor)
   const anchorAt = rows<readonly [string]>(native, sql.anchor)
   const effective = native.prepare(sql.effective)
+  const passGates = makeGates(native)
 
   /** The life in which a match would be minted, or null when its newest life has not ended. */
   const nextLife = (network: NetworkRow, match: NewMatch): number | null => {
@@ -32,17 +36,22 @@ export const makeMint = (native: Native) => {
     return newest[1] === 1 ? newest[0] + 1 : null
   }
 
-  /** The matches that open a life, each with the life. */
-  const toMint = (network: NetworkRow, matches: ReadonlyArray<NewMatch>, fresh: boolean) => {
-    const seen = new Set<string>()
-    const minted: Array<{ readonly match: NewMatch; readonly life: number }> = []
-    for (const match of matches) {
-      if (seen.has(match.id) || (match.failure !== undefined && match.sinks.length === 0)) continue
-      seen.add(match.id)
-      const life = fresh ? network.firstLife(match.cursor) : nextLife(network, match)
-      if (life !== null) minted.push({ match, life })
-    }
-    return minted
+  /** What is minted of a batch: of each match once, those that open a life and pass their gate. */
+  const toMint = (
+    group: Group,
+    network: NetworkRow,
+    matches: ReadonlyArray<NewMatch>,
+    { fresh, late }: Terms,
+  ): ReadonlyArray<Emission> => {
+    const units = passGates(group, network, distinct(matches), (match) => fresh || nextLife(network, match) !== null)
+    return units.flatMap((unit) => {
+      const members = unit.flatMap((match) => {
+        // What a gate held lies elsewhere than the batch.
+        const life = fresh && unit.length === 1 ? network.firstLife(match.cursor) : nextLife(network, match)
+        return life === null ? [] : [{ match, life }]
+      })
+      return members.length === 0 ? [] : [emissionOf(members, !late)]
+    })
   }
 
   const insert = (
@@ -52,17 +61,19 @@ export const makeMint = (native: Native) => {
     terms: Terms,
     now: number,
   ): Minted => {
-    const minted = toMint(network, matches, terms.fresh)
+    const emissions = toMint(group, network, matches, terms)
+    let count = 0
     let shown = 0
     let sent = 0
     let failed = 0
-    for (const { match } of minted) {
-      sent += match.sinks.length
-      if (match.failure === undefined) shown++
-      else failed += match.sinks.length
+    for (const { members, sinks } of emissions) {
+      count += members.length
+      sent += members.length * sinks.length
+      if (members[0]!.match.failure === undefined) shown += members.length
+      else failed += sinks.length
     }
     let position = shown === 0 ? 0 : network.takePositions(shown)
-    let pk = minted.length === 0 ? 0 : group.take("match", minted.length)
+    let pk = count === 0 ? 0 : group.take("match", count)
     let seq = sent === 0 ? 0 : group.take("delivery", sent)
     let died = failed === 0 ? 0 : group.take("died", failed)
     const insertMatch = matchRows()
@@ -70,83 +81,77 @@ export const makeMint = (native: Native) => {
     const offers = new Map(terms.offer)
     const owed: Array<DeliveryRow> = []
     const late = terms.late ? 1 : 0
-    const slot = terms.late ? 0 : 1
 
-    for (const { match, life } of minted) {
-      const { primary, secondary } = match.cursor
-      const failure = match.failure
-      insertMatch.add(
-        pk,
-        match.id,
-        life,
-        network.id,
-        match.monitor,
-        match.revision,
-        primary,
-        secondary,
-        match.time,
-        failure === undefined ? position++ : null,
-        late,
-        0,
-        match.payload,
-      )
-      for (const sink of match.sinks) {
-        if (failure !== undefined) {
+    for (const { members, sinks, emission, kept, slot } of emissions) {
+      const firstPk = pk
+      for (const { match, life } of members) {
+        insertMatch.add(
+          pk++,
+          match.id,
+          life,
+          network.id,
+          match.monitor,
+          match.revision,
+          match.cursor.primary,
+          match.cursor.secondary,
+          match.time,
+          match.failure === undefined ? position++ : null,
+          late,
+          0,
+          emission,
+          kept === null ? null : kept.primary,
+          kept === null ? null : kept.secondary,
+          match.payload,
+        )
+      }
+      for (const sink of sinks) {
+        for (let i = 0; i < members.length; i++) {
+          const { match, life } = members[i]!
+          const cursor = kept ?? match.cursor
+          const dead = match.failure !== undefined
+          const left = dead ? 0 : (offers.get(sink) ?? 0)
+          if (left > 0) offers.set(sink, left - 1)
+          const state = left > 0 ? "offered" : "pending"
+          const holds = slot && !dead && !terms.durable.has(sink)
           insertDelivery.add(
-            seq++,
+            seq,
             network.id,
             sink,
-            pk,
+            firstPk + i,
             "match",
-            primary,
-            secondary,
-            "dead",
+            cursor.primary,
+            cursor.secondary,
+            dead ? "dead" : state,
             0,
-            0,
+            holds ? 1 : 0,
+            emission,
             now,
-            now,
-            died++,
-            failure,
+            dead ? now : null,
+            dead ? died++ : null,
+            dead ? match.monitor : null,
+            match.failure ?? null,
           )
-          continue
+          const key = seq++
+          if (dead) continue
+          owed.push({
+            seq: key,
+            network: network.id,
+            sink,
+            monitor: match.monitor,
+            matchId: match.id,
+            life,
+            kind: "match",
+            cursor,
+            state,
+            digest: emission,
+            attempts: 0,
+            slot: holds,
+            payload: match.payload,
+            ...(match.event === undefined ? {} : { event: match.event }),
+            ...(match.time === null ? {} : { time: match.time }),
+          })
         }
-        const left = offers.get(sink) ?? 0
-        if (left > 0) offers.set(sink, left - 1)
-        const state = left > 0 ? "offered" : "pending"
-        insertDelivery.add(
-          seq,
-          network.id,
-          sink,
-          pk,
-          "match",
-          primary,
-          secondary,
-          state,
-          0,
-          slot,
-          now,
-          null,
-          null,
-          null,
-        )
-        owed.push({
-          seq: seq++,
-          network: network.id,
-          sink,
-          monitor: match.monitor,
-          matchId: match.id,
-          life,
-          kind: "match",
-          cursor: match.cursor,
-          state,
-          attempts: 0,
-          slot: slot === 1,
-          payload: match.payload,
-          ...(match.event === undefined ? {} : { event: match.event }),
-          ...(match.time === null ? {} : { time: match.time }),
-        })
       }
-      pk++
     }
     insertMatch.flush()
     insertDelivery.flush()
@@ -169,7 +174,8 @@ export const makeMint = (native: Native) => {
       for (const { monitor, matchRevision, from } of input.effective) {
         effective.run(from.primary, from.secondary, monitor, network.id, matchRevision)
       }
-      const terms = { late: false, offer: input.offer, fresh: isFresh(network.id, input.matches) }
+      const { offer, durable } = input
+      const terms = { late: false, offer, durable, fresh: isFresh(network.id, input.matches) }
       const minted = insert(group, network, input.matches, terms, now)
       network.advanceMinted(input.upTo)
       if (input.checkpoint !== null) network.advanceCheckpoint(input.checkpoint, now)
@@ -185,7 +191,8 @@ export const makeMint = (native: Native) => {
         }
         return recorded.get(cursor.primary) === hash
       })
-      return insert(group, network, proven, { late: true, offer: new Map(), fresh: false }, now)
+      const terms = { late: true, offer: new Map(), durable: new Set<string>(), fresh: false }
+      return insert(group, network, proven, terms, now)
     },
   }
 }

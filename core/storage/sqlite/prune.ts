@@ -37,6 +37,8 @@ export const makePrune = (native: Native) => {
   const putTrim = native.prepare(sql.putTrim)
   const newestAnchor = rows<readonly [number]>(native, sql.newestAnchor)
   const deleteAnchors = native.prepare(sql.deleteAnchors)
+  const newestHit = rows<readonly [number]>(native, sql.newestHit)
+  const pruneHits = native.prepare(sql.pruneHits)
   const sweeps = new Map<string, Sweep>()
 
   const sweepOf = (network: string, now: number): Sweep => {
@@ -97,6 +99,11 @@ export const makePrune = (native: Native) => {
     return keep === undefined ? 0 : deleteAnchors.run(network, network, keep[0], limit).changes
   }
 
+  const removeHits = (network: string, bound: number, limit: number): number => {
+    const newest = newestHit.get(network)
+    return newest === undefined ? 0 : pruneHits.run(network, bound, newest[0], limit).changes
+  }
+
   return (network: NetworkRow, input: PruneInput, now: number): boolean => {
     if (network.checkpoint === null) return false
     const bound = network.checkpoint.primary - input.journalDepth
@@ -112,6 +119,7 @@ export const makePrune = (native: Native) => {
       if (left > 0) remove(trimFeed(kind, network.id, bound, network.feedPosition - input.feedRetention, left))
     }
     if (left > 0) remove(removeAnchors(network.id, bound, left))
+    if (left > 0) remove(removeHits(network.id, bound, left))
     return removed > 0 || !swept.atEnd
   }
 }

@@ -33,6 +33,8 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
   const once = (statement: string) =>
     em.getConnection().execute(statement, [network], "run", em.getTransactionContext())
   await once(`DELETE FROM anchors WHERE network = ?`)
+  await once(`DELETE FROM gate_hits WHERE network = ?`)
+  await once(`DELETE FROM dead_letter_counts WHERE network = ?`)
   await once(`DELETE FROM invalidations WHERE network = ?`)
   await once(`DELETE FROM feed_trims WHERE network = ?`)
   await once(RESET_PIPELINE)
@@ -52,7 +54,7 @@ export const releaseRows = async (
     await inChunks(
       em,
       `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
-        settled_at = ?, died = NULL
+        settled_at = ?, died = NULL, dead_monitor = NULL
       WHERE seq IN (SELECT d.seq FROM pipelines p CROSS JOIN deliveries d CROSS JOIN matches m ON m.pk = d.match_pk
         WHERE d.network = p.network AND ${open} AND ${column} = ? LIMIT ${CHUNK})`,
       [now, value],

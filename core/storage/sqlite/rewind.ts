@@ -12,6 +12,9 @@ export const makeRewind = (native: Native) => {
   const invalidation = makeInvalidationRead(native)
   const deleteAnchorsBehind = native.prepare(sql.deleteAnchorsBehind)
   const lowerEffective = native.prepare(sql.lowerEffective)
+  const gates = [sql.deleteHitsBehind, sql.deleteForeignSurvivors, sql.holdSurvivors].map((text) =>
+    native.prepare(text),
+  )
   const deleteInvalidation = native.prepare(sql.deleteInvalidation)
 
   return (network: NetworkRow, journalDepth: number, now: number): Result.Result<Rewound, StorageError> => {
@@ -22,6 +25,7 @@ export const makeRewind = (native: Native) => {
     const { target, ...rewound } = network.rewind(from, journalDepth, now)
     deleteAnchorsBehind.run(network.id, from.primary)
     lowerEffective.run(target.primary, target.secondary, network.id, target.primary, target.secondary)
+    for (const statement of gates) statement.run(network.id, from.primary, from.secondary)
     deleteInvalidation.run(network.id)
     return Result.succeed(rewound)
   }

@@ -12,6 +12,7 @@ export const makeRowReads = (native: Native) => {
   const owedOfKind = rows<DeliveryTuple>(native, sql.owedOfKind)
   const openSlots = rows<readonly [primary: number, secondary: number, rows: number]>(native, sql.openSlots)
   const nextOwedSink = rows<readonly [string]>(native, sql.nextOwedSink)
+  const oldestOwed = rows<readonly [number]>(native, sql.oldestOwed)
   const anchors = rows<readonly [primary: number, hash: string]>(native, sql.anchors)
 
   const count = (text: string, values: ReadonlyArray<Value>): number =>
@@ -44,6 +45,8 @@ export const makeRowReads = (native: Native) => {
       }
       return sinks
     },
+
+    oldestOwed: (network: string, sink: string): number | null => oldestOwed.get(network, sink)?.[0] ?? null,
 
     debts: (by: { readonly network?: string; readonly monitor?: string; readonly sink?: string }) => {
       const named = {

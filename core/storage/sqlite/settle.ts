@@ -1,5 +1,5 @@
 import type { NetworkRow } from "../network-row.ts"
-import type { Outcome } from "../storage.ts"
+import type { Storage } from "../storage.ts"
 import type { Group } from "./group.ts"
 import type { Native } from "./native.ts"
 import { sql } from "./sql.ts"
@@ -9,17 +9,16 @@ export const makeSettle = (native: Native) => {
   const delivered = native.prepare(sql.delivered)
   const dead = native.prepare(sql.dead)
   const offered = native.prepare(sql.offered)
+  const offeredAs = native.prepare(sql.offeredAs)
 
-  return (
-    group: Group,
-    network: NetworkRow,
-    input: { readonly outcomes: ReadonlyArray<Outcome>; readonly offered: ReadonlyArray<number> },
-    now: number,
-  ): void => {
+  return (group: Group, network: NetworkRow, input: Parameters<Storage["Service"]["settle"]>[1], now: number): void => {
     for (const { seq, state, attempts, reason } of input.outcomes) {
       if (state === "delivered") delivered.run(attempts, reason, now, seq, network.id)
       else dead.run(attempts, reason, now, group.take("died", 1), seq, network.id)
     }
     for (const seq of input.offered) offered.run(seq, network.id)
+    for (const { digest, seqs } of input.digests ?? []) {
+      for (const seq of seqs) offeredAs.run(digest, seq, network.id)
+    }
   }
 }

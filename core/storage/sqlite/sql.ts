@@ -6,30 +6,34 @@
 const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
 const matchOf = `CROSS JOIN matches m ON m.pk = d.match_pk`
 
-const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, m.event_time, m.payload`
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, d.digest, m.event_time, m.payload`
 const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
 const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
-const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, d.primary_pos, d.secondary_pos, d.kind, d.attempts, d.reason, d.settled_at, m.payload, m.ended`
+const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, m.primary_pos, m.secondary_pos, d.kind, d.attempts, d.reason, d.settled_at, m.payload, m.ended`
 
 const stillOwed = `settled_at IS NULL
   AND (kind = 'retracted' OR NOT EXISTS (SELECT 1 FROM matches m WHERE m.pk = match_pk AND m.ended = 1))`
+
+const discarded = `state = 'discarded', settled_at = ?, died = NULL, dead_monitor = NULL`
 
 export interface DeadFilter {
   readonly sink: boolean
   readonly monitor: boolean
 }
 
-const deadIndex = ({ sink }: { readonly sink: boolean }): string =>
-  `INDEXED BY ${sink ? "deliveries_dead_sink" : "deliveries_dead"}`
+const deadIndex = ({ sink, monitor }: DeadFilter): string =>
+  `INDEXED BY deliveries_dead${sink ? "_sink" : ""}${monitor ? "_monitor" : ""}`
 
 const deadWhere = ({ sink, monitor }: DeadFilter): string =>
-  `d.network = ?${sink ? " AND d.sink = ?" : ""} AND d.died > ?${monitor ? " AND m.monitor = ?" : ""}`
+  `d.network = ?${sink ? " AND d.sink = ?" : ""}${monitor ? " AND d.dead_monitor = ?" : ""} AND d.died > ?`
 
 /** Columns of an inserted match and delivery, in order. */
 export const matchColumns =
-  "pk, id, life, network, monitor, revision, primary_pos, secondary_pos, event_time, position, late, ended, payload"
+  "pk, id, life, network, monitor, revision, primary_pos, secondary_pos, event_time, position, late, ended, emission, kept_primary, kept_secondary, payload"
 export const deliveryColumns =
-  "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, reason"
+  "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, reason"
+export const hitColumns =
+  "pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time, window_ms, consumed, kept_primary, kept_secondary, payload"
 
 export const sql = {
   network: `SELECT epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
@@ -57,8 +61,9 @@ export const sql = {
 
   delivered: `UPDATE deliveries SET state = 'delivered', attempts = ?, reason = ?, settled_at = ?
     WHERE seq = ? AND network = ? AND ${stillOwed}`,
-  dead: `UPDATE deliveries SET state = 'dead', attempts = ?, reason = ?, settled_at = ?, died = ?
-    WHERE seq = ? AND network = ? AND ${stillOwed}`,
+  dead: `UPDATE deliveries SET state = 'dead', attempts = ?, reason = ?, settled_at = ?, died = ?,
+    dead_monitor = (SELECT monitor FROM matches WHERE pk = match_pk) WHERE seq = ? AND network = ? AND ${stillOwed}`,
+  offeredAs: `UPDATE deliveries SET state = 'offered', digest = ? WHERE seq = ? AND network = ? AND ${stillOwed}`,
   offered: `UPDATE deliveries SET state = 'offered' WHERE seq = ? AND network = ? AND state = 'pending' AND ${stillOwed}`,
 
   invalidation: `SELECT from_primary, from_secondary, cause, retracted FROM invalidations WHERE network = ?`,
@@ -66,7 +71,11 @@ export const sql = {
     VALUES (?, ?, ?, ?, 0) ON CONFLICT (network) DO UPDATE SET from_primary = excluded.from_primary,
     from_secondary = excluded.from_secondary, cause = excluded.cause, retracted = 0
     WHERE (excluded.from_primary, excluded.from_secondary) < (from_primary, from_secondary)`,
-  standing: `SELECT pk, primary_pos, secondary_pos, position FROM matches INDEXED BY matches_identity
+  standingMembers: `SELECT pk, primary_pos, secondary_pos, position, kept_primary, kept_secondary FROM matches INDEXED BY matches_kept
+    WHERE network = ? AND kept_primary IS NOT NULL AND (kept_primary, kept_secondary) >= (?, ?)
+    AND (primary_pos, secondary_pos) < (?, ?) AND ended = 0
+    LIMIT ?`,
+  standing: `SELECT pk, primary_pos, secondary_pos, position, kept_primary, kept_secondary FROM matches INDEXED BY matches_identity
     WHERE network = ? AND (primary_pos, secondary_pos) >= (?, ?) AND ended = 0
     ORDER BY primary_pos, secondary_pos, pk LIMIT ?`,
   endMatch: `UPDATE matches SET ended = 1, ended_position = ? WHERE pk = ?`,
@@ -74,14 +83,43 @@ export const sql = {
     WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match' AND settled_at IS NULL`,
   heard: `SELECT sink FROM deliveries WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match'
     AND state <> 'cancelled' ORDER BY seq`,
-  reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL
+  reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL
     WHERE seq IN (SELECT seq FROM deliveries d INDEXED BY deliveries_dead_retracted
       WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?) LIMIT ?)`,
+  deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE d.seq = ? AND d.network = ? AND d.died > 0`,
+  replay: `UPDATE deliveries SET state = 'offered', slot = 0, digest = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL
+    WHERE seq = ?`,
+  delivery: `SELECT d.sink, ${deliveryRow} FROM deliveries d ${matchOf} WHERE d.seq = ?`,
+  discard: `UPDATE deliveries SET ${discarded} WHERE seq = ? AND network = ? AND died IS NOT NULL`,
+  unheardRetractions: `SELECT d.seq FROM deliveries d INDEXED BY deliveries_dead_retracted_sink ${matchOf}
+    WHERE d.network = ? AND d.sink = ? AND d.died > 0 AND d.kind = 'retracted'
+    AND NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
+      AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)
+    ORDER BY d.died LIMIT ?`,
+  offerRetraction: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL,
+    dead_monitor = NULL WHERE seq = ?`,
+  oldestOwed: `SELECT d.created_at FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
+    WHERE d.network = ? AND d.sink = ? AND ${owed} ORDER BY d.seq LIMIT 1`,
   retracted: `UPDATE invalidations SET retracted = 1 WHERE network = ?`,
   deleteInvalidation: `DELETE FROM invalidations WHERE network = ?`,
   deleteAnchorsBehind: `DELETE FROM anchors WHERE network = ? AND primary_pos > ?`,
   lowerEffective: `UPDATE monitors SET effective_primary = ?, effective_secondary = ?
     WHERE network = ? AND (effective_primary, effective_secondary) > (?, ?)`,
+
+  hitsInRange: `SELECT 1 FROM gate_hits WHERE network = ? AND primary_pos >= ? AND primary_pos <= ? LIMIT 1`,
+  hit: `SELECT 1 FROM gate_hits WHERE network = ? AND primary_pos = ? AND secondary_pos = ? AND monitor = ? AND id = ?`,
+  sessionHits: `SELECT pk, id, primary_pos, secondary_pos, event_time FROM gate_hits INDEXED BY gate_hits_session
+    WHERE monitor = ? AND revision = ? AND gate_key = ? AND consumed = ? AND event_time >= ? AND event_time <= ?`,
+  hitPayload: `SELECT payload FROM gate_hits WHERE pk = ?`,
+  consumeHit: `UPDATE gate_hits SET consumed = 1, kept_primary = ?, kept_secondary = ? WHERE pk = ?`,
+  deleteHitsBehind: `DELETE FROM gate_hits WHERE network = ? AND (primary_pos, secondary_pos) > (?, ?)`,
+  deleteForeignSurvivors: `DELETE FROM gate_hits WHERE network = ? AND (kept_primary, kept_secondary) > (?, ?)
+    AND NOT EXISTS (SELECT 1 FROM monitors r WHERE r.id = monitor AND r.match_revision = gate_hits.revision)`,
+  holdSurvivors: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos
+    WHERE network = ? AND (kept_primary, kept_secondary) > (?, ?)`,
+  newestHit: `SELECT event_time FROM gate_hits WHERE network = ? ORDER BY event_time DESC LIMIT 1`,
+  pruneHits: `DELETE FROM gate_hits WHERE pk IN (SELECT pk FROM gate_hits INDEXED BY gate_hits_kept
+    WHERE network = ? AND kept_primary < ? AND event_time + window_ms < ? LIMIT ?)`,
 
   owed: `SELECT ${deliveryRow} FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND d.seq > ? AND ${owed} ORDER BY d.seq LIMIT ?`,
@@ -112,11 +150,11 @@ export const sql = {
     ORDER BY primary_pos, match_pk, seq LIMIT ?`,
   deleteDelivery: `DELETE FROM deliveries WHERE seq = ?`,
   deleteMatch: `DELETE FROM matches WHERE pk = ? AND position IS NULL AND ended_position IS NULL
-    AND NOT EXISTS (SELECT 1 FROM deliveries d
-      WHERE d.network = matches.network AND d.primary_pos = matches.primary_pos AND d.match_pk = matches.pk)`,
-  oldestMatches: `SELECT pk, position, monitor, primary_pos FROM matches
+    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.network = matches.network
+      AND d.primary_pos = coalesce(matches.kept_primary, matches.primary_pos) AND d.match_pk = matches.pk)`,
+  oldestMatches: `SELECT pk, position, monitor, coalesce(kept_primary, primary_pos) FROM matches
     WHERE network = ? AND position > 0 AND position <= ? ORDER BY position LIMIT ?`,
-  oldestRetracted: `SELECT pk, ended_position, monitor, primary_pos FROM matches
+  oldestRetracted: `SELECT pk, ended_position, monitor, coalesce(kept_primary, primary_pos) FROM matches
     WHERE network = ? AND ended_position > 0 AND ended_position <= ? ORDER BY ended_position LIMIT ?`,
   trimMatch: `UPDATE matches SET position = NULL WHERE pk = ?`,
   trimRetracted: `UPDATE matches SET ended_position = NULL WHERE pk = ?`,
@@ -128,20 +166,27 @@ export const sql = {
     SELECT primary_pos FROM anchors WHERE network = ? AND primary_pos < ? ORDER BY primary_pos LIMIT ?)`,
 } as const
 
-/** Dead letters behind one in the order of dying: network, sink if filtered, died, monitor if filtered, limit. */
+/** Dead letters behind one in the order of dying: network, sink if filtered, monitor if filtered, died, limit. */
 export const deadLettersSql = (filter: DeadFilter): string =>
   `SELECT ${deadLetter} FROM deliveries d ${deadIndex(filter)} ${matchOf} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?`
 
-/** How many dead letters there are, with the same parameters but the limit. */
-export const deadLetterCountSql = (filter: DeadFilter): string =>
-  `SELECT count(*) FROM deliveries d ${deadIndex(filter)} ${filter.monitor ? matchOf : ""} WHERE ${deadWhere(filter)}`
+/** How many dead letters there are: network, sink if filtered, monitor if filtered. */
+export const deadLetterCountSql = ({ sink, monitor }: DeadFilter): string =>
+  `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts
+    WHERE network = ?${sink ? " AND sink = ?" : ""}${monitor ? " AND monitor = ?" : ""}`
+
+/** Gives dead letters up, with the time and then the parameters of their list. */
+export const discardAllSql = (filter: DeadFilter): string =>
+  `UPDATE deliveries SET ${discarded} WHERE seq IN (
+    SELECT d.seq FROM deliveries d ${deadIndex(filter)} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?)`
 
 /** Owed and dead rows by any of network, sink and monitor, in this order of parameters. */
 export const debtsSql = (
   what: "owed" | "dead",
   by: { readonly network: boolean; readonly sink: boolean; readonly monitor: boolean },
 ): string =>
-  `SELECT count(*) FROM pipelines p CROSS JOIN deliveries d
-    ${what === "owed" ? "INDEXED BY deliveries_owed" : deadIndex(by)} ${matchOf}
+  what === "dead"
+    ? `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE true${by.network ? " AND network = ?" : ""}${by.sink ? " AND sink = ?" : ""}${by.monitor ? " AND monitor = ?" : ""}`
+    : `SELECT count(*) FROM pipelines p CROSS JOIN deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = p.network${by.network ? " AND p.network = ?" : ""}${by.sink ? " AND d.sink = ?" : ""}
-    AND ${what === "owed" ? owed : "d.died > 0"}${by.monitor ? " AND m.monitor = ?" : ""}`
+    AND ${owed}${by.monitor ? " AND m.monitor = ?" : ""}`

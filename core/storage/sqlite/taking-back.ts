@@ -28,6 +28,7 @@ export const makeRetract = (native: Native) => {
   const invalidation = makeInvalidationRead(native)
   const put = native.prepare(sql.putInvalidation)
   const standing = rows<StandingTuple>(native, sql.standing)
+  const standingMembers = rows<StandingTuple>(native, sql.standingMembers)
   const endMatch = native.prepare(sql.endMatch)
   const letGo = native.prepare(sql.letGo)
   const heard = rows<HeardTuple>(native, sql.heard)
@@ -44,12 +45,31 @@ export const makeRetract = (native: Native) => {
     const shown = matches.filter(([, , , position]) => position !== null).length
     let position = shown === 0 ? 0 : network.takePositions(shown)
     const insert = deliveryRows()
-    for (const [pk, primary, secondary, shownAt] of matches) {
+    for (const [pk, ownPrimary, ownSecondary, shownAt, keptPrimary, keptSecondary] of matches) {
+      const primary = keptPrimary ?? ownPrimary
+      const secondary = keptSecondary ?? ownSecondary
       endMatch.run(shownAt === null ? null : position++, pk)
       letGo.run(now, network.id, primary, pk)
       for (const [sink] of heard.all(network.id, primary, pk)) {
         const seq = group.take("delivery", 1)
-        insert.add(seq, network.id, sink, pk, "retracted", primary, secondary, "pending", 0, 0, now, null, null, null)
+        insert.add(
+          seq,
+          network.id,
+          sink,
+          pk,
+          "retracted",
+          primary,
+          secondary,
+          "pending",
+          0,
+          0,
+          null,
+          now,
+          null,
+          null,
+          null,
+          null,
+        )
       }
     }
     insert.flush()
@@ -67,11 +87,21 @@ export const makeRetract = (native: Native) => {
       const { from } = recorded
       const first = behind(from)
       const start = progress.next(network, from)
-      const matches = findStanding(network, start, limit)
-      const shown = end(group, network, matches, now)
-      const left = limit - matches.length
+      // Members of an emission that is cut lie before the point; the others of it keep it standing until these have ended.
+      const members = standingMembers.all(
+        network.id,
+        first.primary,
+        first.secondary,
+        first.primary,
+        first.secondary,
+        limit,
+      )
+      const matches = members.length === limit ? [] : findStanding(network, start, limit - members.length)
+      const shown = end(group, network, [...members, ...matches], now)
+      const ended = members.length + matches.length
+      const left = limit - ended
       const revived = left === 0 ? 0 : reviveDead.run(network.id, first.primary, first.secondary, left).changes
-      const step = { matches: matches.length, feedPosition: network.feedPosition, shown }
+      const step = { matches: ended, feedPosition: network.feedPosition, shown }
       if (revived === left) {
         const last = matches.at(-1)
         const next = last === undefined ? start : { primary: last[1], secondary: last[2] }

@@ -1,4 +1,4 @@
-import type { DeadLetterFilter, DeadLetterRow } from "../storage.ts"
+import type { DeadLetterFilter, DeadLetterRow, NoReplay } from "../storage.ts"
 
 /** A dead letter with its match, in the order of the columns that both databases select. */
 export type DeadLetterTuple = readonly [
@@ -46,11 +46,13 @@ export const filterParts = ({ sink, monitor }: DeadLetterFilter) => ({
   monitor: monitor !== undefined,
 })
 
-/** The parameters that the statement's filter takes, and the letter to go on behind. */
-export const filterValues = ({ network, sink, monitor }: DeadLetterFilter, after: number): Array<string | number> => {
-  const bound: Array<string | number> = [network]
-  if (sink !== undefined) bound.push(sink)
-  bound.push(after)
-  if (monitor !== undefined) bound.push(monitor)
-  return bound
+/** The parameters that the statement's filter takes. */
+export const filterValues = ({ network, sink, monitor }: DeadLetterFilter): ReadonlyArray<string> =>
+  [network, sink, monitor].filter((value) => value !== undefined)
+
+/** Why a replay of this row is refused, or null. */
+export const noReplay = (row: Pick<DeadLetterRow, "kind" | "ended" | "payload">): NoReplay | null => {
+  if (row.kind === "retracted") return "NO_REPLAY_RETRACTED"
+  if (row.ended) return "RETRACTED"
+  return row.payload === null ? "NO_REPLAY_PAYLOAD" : null
 }

@@ -12,6 +12,7 @@ export type DeliveryTuple = readonly [
   state: DeliveryRow["state"],
   attempts: number,
   slot: number,
+  digest: string | null,
   time: number | null,
   payload: string,
 ]
@@ -19,7 +20,7 @@ export type DeliveryTuple = readonly [
 export const toDeliveryRow =
   (network: string, sink: string) =>
   (tuple: DeliveryTuple): DeliveryRow => {
-    const [seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, time, payload] = tuple
+    const [seq, monitor, matchId, life, kind, primary, secondary, state, attempts, slot, digest, time, payload] = tuple
     return {
       seq,
       network,
@@ -32,6 +33,7 @@ export const toDeliveryRow =
       state,
       attempts,
       slot: slot === 1,
+      digest,
       payload,
       ...(time === null ? {} : { time }),
     }

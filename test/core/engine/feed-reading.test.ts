@@ -79,6 +79,7 @@ class Minter implements Written {
         anchors: [],
         matches,
         offer: new Map(),
+        durable: new Set(),
         effective: [],
       })
       assert.deepStrictEqual([minted.shown, minted.feedPosition], [names.length, before + names.length])

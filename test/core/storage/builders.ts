@@ -1,6 +1,8 @@
 import type { Cursor } from "../../../core/model/cursor.ts"
-import type { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../../../core/model/resource.ts"
-import type { Lease, LateMintInput, MintInput, NewMatch, Stored, StoredMonitor } from "../../../core/storage/storage.ts"
+import type { Gate } from "../../../core/model/policy.ts"
+import type { MonitorDefinition, NetworkDefinition } from "../../../core/model/resource.ts"
+import type { Lease, LateMintInput, MintInput, NewMatch } from "../../../core/storage/storage.ts"
+import type { Stored, StoredMonitor, StoredSink } from "../../../core/storage/stored.ts"
 
 export const at = (primary: number, secondary = 0): Cursor => ({ primary, secondary })
 
@@ -34,6 +36,7 @@ export const batch = (matches: ReadonlyArray<NewMatch>, over: Partial<MintInput>
   anchors: [],
   matches,
   offer: new Map(),
+  durable: new Set(),
   effective: [],
   ...over,
 })
@@ -48,7 +51,7 @@ export const network = (id: string, config: NetworkDefinition["config"] = {}): S
   revision: `${id}-1`,
 })
 
-export const sink = (id: string): Stored<SinkDefinition> => ({
+export const sink = (id: string): StoredSink => ({
   definition: {
     id,
     module: "log",
@@ -60,6 +63,7 @@ export const sink = (id: string): Stored<SinkDefinition> => ({
     buffer: "MEMORY",
   },
   revision: `${id}-1`,
+  paused: null,
 })
 
 export const monitor = (
@@ -82,3 +86,10 @@ export const monitor = (
   effectiveFrom: null,
   ...stored,
 })
+
+/** A hit of a gated monitor: of the key `by`, at an event time in ms. */
+export const hit = (
+  cursor: Cursor,
+  gate: Gate,
+  { key = "", ...over }: Partial<NewMatch> & { readonly key?: string } = {},
+): NewMatch => match(cursor, { gate: { gate, key }, ...over })

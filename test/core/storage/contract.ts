@@ -2,7 +2,9 @@ import { describe } from "@effect/vitest"
 import type { Layer } from "effect"
 import type { Storage } from "../../../core/storage/storage.ts"
 import { feed } from "./contract/feed.ts"
+import { gates } from "./contract/gates.ts"
 import { leases } from "./contract/leases.ts"
+import { letters } from "./contract/letters.ts"
 import { minting } from "./contract/minting.ts"
 import { ownership } from "./contract/ownership.ts"
 import { progress } from "./contract/progress.ts"
@@ -19,7 +21,9 @@ const parts = {
   leases,
   progress,
   minting,
+  gates,
   settling,
+  letters,
   feed,
   retracting,
   takenBack,

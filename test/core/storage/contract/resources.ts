@@ -13,7 +13,11 @@ export const resources = (test: Test): void => {
       const changes = {
         putNetworks: [network("net", { chain_id: 1, urls: ["http://127.0.0.1"] })],
         putMonitors: [
-          monitor("large", { predicate: "args.value > 1", gate: { count: 3 } }, { effectiveFrom: at(3, 4) }),
+          monitor(
+            "large",
+            { predicate: "args.value > 1", gate: { type: "threshold", count: 3, windowMs: 1000, by: null } },
+            { effectiveFrom: at(3, 4) },
+          ),
         ],
         putSinks: [sink("log")],
         seeds: [{ kind: "sink", id: "log", path: "sinks/log.json", hash: "h1" }],
@@ -29,6 +33,18 @@ export const resources = (test: Test): void => {
       yield* storage.change({ putNetworks: [replaced], seeds: [{ ...changes.seeds[0], hash: "h2" }] })
       assert.deepStrictEqual((yield* storage.resources).networks, [replaced])
       assert.deepStrictEqual(yield* storage.seeds, [{ ...changes.seeds[0], hash: "h2" }])
+    }))
+
+  test("a paused sink stays so when it is put, until it is let go on", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      yield* storage.change({ putSinks: [sink("log"), sink("alerts")] })
+      yield* storage.change({ pauseSinks: [{ id: "log", paused: "by an operator" }] })
+      yield* storage.change({ putSinks: [sink("log")] })
+      const pausedSinks = Effect.map(storage.resources, ({ sinks }) => sinks.map(({ paused }) => paused))
+      assert.deepStrictEqual(yield* pausedSinks, [null, "by an operator"])
+      yield* storage.change({ pauseSinks: [{ id: "log", paused: null }] })
+      assert.deepStrictEqual(yield* pausedSinks, [null, null])
     }))
 
   test("a change that fails half way changes nothing", () =>

@@ -108,6 +108,7 @@ export const retracting = (test: Test): void => {
           kind: "retracted",
           cursor: at(1),
           state: "pending",
+          digest: null,
           attempts: 0,
           slot: false,
           payload: match(at(1)).payload,

@@ -143,4 +143,56 @@ export const settling = (test: Test): void => {
       ])
       assert.deepStrictEqual(counts, [3, 2, 1, 0])
     }))
+
+  test("rows are offered as digests, go over to others, and settle alone", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const { rows } = yield* storage.mint(owner, batch([1, 2, 3, 4, 5].map((n) => match(at(n)))))
+      const [one, two, three, four, five] = rows.map(({ seq }) => seq) as [number, number, number, number, number]
+      const stored = Effect.map(storage.owed("net", "log", all), (found) =>
+        found.map(({ seq, state, digest }) => [seq, state, digest]),
+      )
+      yield* storage.settle(owner, {
+        outcomes: [],
+        offered: [four],
+        digests: [{ digest: "abc", seqs: [one, two, three] }],
+      })
+      assert.deepStrictEqual(yield* stored, [
+        [one, "offered", "abc"],
+        [two, "offered", "abc"],
+        [three, "offered", "abc"],
+        [four, "offered", null],
+        [five, "pending", null],
+      ])
+      yield* storage.settle(owner, {
+        outcomes: [
+          { seq: one, state: "delivered", attempts: 1, reason: null },
+          { seq: two, state: "dead", attempts: 1, reason: "permanent: no" },
+        ],
+        offered: [three],
+        digests: [{ digest: "ef", seqs: [one, four, five] }],
+      })
+      assert.deepStrictEqual(yield* stored, [
+        [three, "offered", "abc"],
+        [four, "offered", "ef"],
+        [five, "offered", "ef"],
+      ])
+      assert.strictEqual(yield* storage.deadLetterCount({ network: "net", monitor: "transfers" }), 1)
+    }))
+
+  test("rows of a durable sink hold no slot", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const matches = [match(at(1), { sinks: ["log", "kept"] })]
+      const { rows } = yield* storage.mint(owner, batch(matches, { durable: new Set(["kept"]) }))
+      assert.deepStrictEqual(
+        rows.map(({ sink, slot }) => [sink, slot]),
+        [
+          ["log", true],
+          ["kept", false],
+        ],
+      )
+      assert.deepStrictEqual(yield* storage.owed("net", "kept", all), [rows[1]!])
+      assert.deepStrictEqual(yield* storage.openSlots("net"), [{ cursor: at(1), rows: 1 }])
+    }))
 }

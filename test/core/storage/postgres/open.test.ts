@@ -37,6 +37,45 @@ describe("opening a database", () => {
     }),
   )
 
+  it.effect("brings an older database up to date, with what stands in it", () =>
+    Effect.gen(function* () {
+      const url = yield* postgres.database
+      yield* use(url, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* storage.claim("net", lease())
+          yield* storage.begin(owner, at(3))
+          const failed = match(at(5), { failure: "permanent: predicate: no" })
+          yield* storage.mint(owner, batch([match(at(4)), failed], { checkpoint: at(4) }))
+        }),
+      )
+      const older = `
+        drop function count_dead_letters_inserted, count_dead_letters_updated, count_dead_letters_deleted cascade;
+        drop table gate_hits, dead_letter_counts, invalidations;
+        drop sequence numbers_hit;
+        drop index deliveries_dead_retracted, deliveries_dead_retracted_sink;
+        alter table sinks drop column paused;
+        alter table matches drop column kept_primary, drop column kept_secondary;
+        alter table deliveries drop column dead_monitor;
+        alter table pipelines drop column start_primary, drop column start_secondary, drop column high_primary,
+          drop column swept_primary, drop column pruned_primary;
+        delete from counters where name in ('resources', 'hit');
+        delete from mikro_orm_migrations where name <> '0001-initial'`
+      yield* Effect.promise(() => postgres.server.execute(nameIn(url), older))
+      yield* use(url, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* storage.claim("net", lease())
+          assert.deepInclude(yield* storage.pipeline("net"), { checkpoint: at(4), start: null })
+          const filter = { network: "net", monitor: "transfers" }
+          assert.strictEqual(yield* storage.deadLetterCount(filter), 1)
+          assert.lengthOf(yield* storage.deadLetters(filter, { after: 0, limit: 10 }), 1)
+          yield* storage.invalidate(owner, { from: at(2), cause: "reorg" })
+          assert.deepInclude(yield* storage.retract(owner, 10), { matches: 2, done: true })
+          assert.deepInclude(yield* storage.rewind(owner, 10), { to: at(2), moved: true })
+        }),
+      )
+    }),
+  )
+
   it.live("lets several open a new one at the same time", () =>
     Effect.gen(function* () {
       const url = yield* postgres.database

@@ -3,7 +3,13 @@ import { Effect, Redacted } from "effect"
 import { beforeAll } from "vitest"
 import { connection } from "../../../../core/storage/postgres/connection.ts"
 import { open } from "../../../../core/storage/postgres/open.ts"
-import { deadLetterCountSql, deadLettersSql, debtsSql, sql } from "../../../../core/storage/postgres/sql.ts"
+import {
+  deadLetterCountSql,
+  deadLettersSql,
+  discardAllSql,
+  owedCountSql,
+  sql,
+} from "../../../../core/storage/postgres/sql.ts"
 import { postgresServer } from "./server.ts"
 
 const postgres = postgresServer()
@@ -12,16 +18,12 @@ const either = [false, true]
 const statements: Record<string, string> = { ...sql }
 for (const sink of either) {
   for (const monitor of either) {
-    statements[`deadLetters sink=${sink} monitor=${monitor}`] = deadLettersSql({ sink, monitor })
-    statements[`deadLetterCount sink=${sink} monitor=${monitor}`] = deadLetterCountSql({ sink, monitor })
+    const filter = `sink=${sink} monitor=${monitor}`
+    statements[`deadLetters ${filter}`] = deadLettersSql({ sink, monitor })
+    statements[`discardAll ${filter}`] = discardAllSql({ sink, monitor })
     for (const network of either) {
-      for (const what of ["owed", "dead"] as const) {
-        statements[`debts ${what} network=${network} sink=${sink} monitor=${monitor}`] = debtsSql(what, {
-          network,
-          sink,
-          monitor,
-        })
-      }
+      statements[`deadLetterCount network=${network} ${filter}`] = deadLetterCountSql({ network, sink, monitor })
+      statements[`owedCount network=${network} ${filter}`] = owedCountSql({ network, sink, monitor })
     }
   }
 }
@@ -32,9 +34,14 @@ const filled = `
   insert into matches (pk, id, life, network, monitor, revision, primary_pos, secondary_pos, position, late, ended, payload)
     select n, md5(n::text), 1, 'net1', 'm' || n % 3, 'r', n / 10, n % 10, n, 0, 0, '{}' from generate_series(1, 50000) n;
   insert into deliveries (seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at,
-      settled_at, died)
+      settled_at, died, dead_monitor)
     select n, 'net1', 's' || n % 2, n, 'match', n / 10, n % 10, (array['pending', 'delivered', 'dead'])[n % 3 + 1], 0, 1, 1,
-      case when n % 3 > 0 then 1 end, case when n % 3 = 2 then n end from generate_series(1, 50000) n;
+      case when n % 3 > 0 then 1 end, case when n % 3 = 2 then n end, case when n % 3 = 2 then 'm' || n % 4 end
+    from generate_series(1, 50000) n;
+  insert into gate_hits (pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time, window_ms,
+      consumed, kept_primary, kept_secondary, payload)
+    select n, 'net1', 'm' || n % 3, 'r', 'k' || n % 100, md5(n::text), n / 10, n % 10, n / 10, 1000, n % 2, n / 10, n % 10, '{}'
+    from generate_series(1, 50000) n;
   insert into anchors (network, primary_pos, hash) select 'net1', n, 'h' from generate_series(1, 5000) n;
   analyze`
 
@@ -64,11 +71,11 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
   for (const name of Object.keys(statements)) {
     it(`${name} reads no whole table of rows`, () => {
       const plan = plans[tables].get(name)!
-      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors)/)
+      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors|gate_hits)/)
       // An index without a condition is read from end to end.
       const lines = plan.split("\n")
       lines.forEach((line, i) => {
-        if (/Index (Only )?Scan using \S+ on (matches|deliveries|anchors)/.test(line)) {
+        if (/Index (Only )?Scan using \S+ on (matches|deliveries|anchors|gate_hits)/.test(line)) {
           assert.match(lines[i + 1] ?? "", /Index Cond/, plan)
         }
       })
@@ -95,12 +102,30 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     ["feedMatchesOf", "matches_monitor_position", 'network = $1) AND (monitor = $6) AND ("position" > $2)'],
     ["feedRetracted", "matches_ended", "network = $1) AND (ended_position > $2)"],
     ["feedRetractedOf", "matches_monitor_ended", "network = $1) AND (monitor = $5) AND (ended_position > $2)"],
-    ["debts owed network=true sink=true monitor=true", "deliveries_owed", "network = p.network) AND (sink = $2)"],
+    ["owedCount network=true sink=true monitor=true", "deliveries_owed", "network = p.network) AND (sink = $2)"],
+    ["oldestOwed", "deliveries_owed", "network = $1) AND (sink = $2)"],
+    ["standingMembers", "matches_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) >= ROW($2, $3))"],
+    ["replay", "deliveries_pkey", "seq = $1)"],
+    ["discard", "deliveries_pkey", "seq = $2)"],
+    ["unheardRetractions", "deliveries_dead_retracted_sink", "network = $1) AND (sink = $2) AND (died > 0)"],
+    ["deadLetter", "deliveries_pkey", "seq = $1)"],
+    ["recordedHits", "gate_hits_identity", "network = $1) AND (primary_pos = u.p) AND (secondary_pos = u.s)"],
     [
-      "debts dead network=false sink=true monitor=false",
-      "deliveries_dead_sink",
-      "network = p.network) AND (sink = $1)",
+      "sessionHits",
+      "gate_hits_session",
+      "monitor = u.monitor) AND (revision = u.revision) AND (gate_key = u.gate_key) AND (consumed = u.consumed) AND (event_time >= u.first) AND (event_time <= u.last)",
     ],
+    [
+      "sweepHits",
+      "gate_hits_kept",
+      "network = $1) AND (kept_primary < $2) AND (ROW(kept_primary, kept_secondary, pk) > ROW($3, $4, $5))",
+    ],
+    ["newestHit", "gate_hits_time", "network = $1)"],
+    ["deleteHits", "gate_hits_pkey", "pk = ANY ($1))"],
+    ["consumeHits", "gate_hits_pkey", "pk = u.pk)"],
+    ["deleteHitsBehind", "gate_hits_identity", "network = $1) AND (ROW(primary_pos, secondary_pos) > ROW($2, $3))"],
+    ["deleteForeignSurvivors", "gate_hits_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) > ROW($2, $3))"],
+    ["holdSurvivors", "gate_hits_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) > ROW($2, $3))"],
     [
       "sweep",
       "deliveries_journal",
@@ -110,10 +135,26 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     [
       "deleteMatches",
       "deliveries_journal",
-      "network = m.network) AND (primary_pos = m.primary_pos) AND (match_pk = m.pk)",
+      "network = m.network) AND (primary_pos = COALESCE(m.kept_primary, m.primary_pos)) AND (match_pk = m.pk)",
     ],
-    ["deadLetters sink=false monitor=false", "deliveries_dead", "network = $1) AND (died > $2)"],
-    ["deadLetters sink=true monitor=true", "deliveries_dead_sink", "network = $1) AND (sink = $2) AND (died > $3)"],
+    ...["deadLetters", "discardAll"].flatMap((name) => [
+      [`${name} sink=false monitor=false`, "deliveries_dead", "network = $1) AND (died > $2)"] as const,
+      [
+        `${name} sink=true monitor=false`,
+        "deliveries_dead_sink",
+        "network = $1) AND (sink = $2) AND (died > $3)",
+      ] as const,
+      [
+        `${name} sink=false monitor=true`,
+        "deliveries_dead_monitor",
+        "network = $1) AND (dead_monitor = $2) AND (died > $3)",
+      ] as const,
+      [
+        `${name} sink=true monitor=true`,
+        "deliveries_dead_sink_monitor",
+        "network = $1) AND (sink = $2) AND (dead_monitor = $3) AND (died > $4)",
+      ] as const,
+    ]),
   ]
   for (const [name, index, condition] of indexes) {
     it(`${name} is a lookup in ${index}`, () => {
@@ -126,13 +167,9 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     })
   }
 
-  const sorted = ["owed", "nextOwedSink", "feedMatches", "feedMatchesOf", "feedRetracted", "feedRetractedOf", "sweep"]
-  for (const name of [
-    ...sorted,
-    "reviveDead",
-    "deadLetters sink=true monitor=false",
-    "deadLetters sink=false monitor=true",
-  ]) {
+  const bare =
+    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|deadLetters .*|discardAll .*)$/
+  for (const name of Object.keys(statements).filter((statement) => bare.test(statement))) {
     it(`${name} needs no sort`, () => {
       assert.notMatch(plans[tables].get(name)!, /Sort/)
     })

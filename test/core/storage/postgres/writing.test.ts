@@ -4,7 +4,7 @@ import { layerPostgres } from "../../../../core/storage/postgres.ts"
 import { NotOwner } from "../../../../core/storage/error.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { waitFor } from "../../../support/process.ts"
-import { at, batch, lease, match, monitor, sink } from "../builders.ts"
+import { at, batch, hit, lease, match, monitor, sink } from "../builders.ts"
 import { postgresServer } from "./server.ts"
 
 const postgres = postgresServer()
@@ -28,6 +28,16 @@ const owed = (storage: Service, network = "net") => storage.owed(network, "log",
 
 const execute = (url: string, statement: string) =>
   Effect.promise(() => postgres.server.execute(new URL(url).pathname.slice(1), statement))
+
+/** How many transactions of a database were given up because they waited for one another. */
+const deadlocks = (url: string) =>
+  Effect.map(
+    execute(
+      url,
+      "select pg_stat_force_next_flush(), deadlocks n from pg_stat_database where datname = current_database()",
+    ),
+    ([row]) => Number(row!["n"]),
+  )
 
 describe("writing", () => {
   it.live("commits writes that wait together in fewer transactions than there are writes", () =>
@@ -203,6 +213,102 @@ describe("writing", () => {
       }),
     ),
   )
+
+  it.live("counts dead letters of networks that write at the same time, while a sink's are let go", () =>
+    useTwo((one, two, url) =>
+      Effect.gen(function* () {
+        const dying = Effect.fnUntraced(function* (storage: Service, network: string) {
+          const owner = yield* started(storage, network)
+          for (let n = 1; n <= 20; n++) {
+            const { rows } = yield* storage.mint(owner, batch([match(at(n), { sinks: ["log", "other"] })]))
+            yield* storage.settle(owner, {
+              outcomes: rows.map(({ seq }) => ({ seq, state: "dead", attempts: 1, reason: "transient" })),
+              offered: [],
+            })
+            yield* storage.replay(owner, rows[1]!.seq)
+          }
+        })
+        const networks = Array.from({ length: 6 }, (_, i) => `n${i}`)
+        const dead = yield* Effect.forkChild(
+          Effect.forEach(networks, (network, i) => dying(i % 2 === 0 ? one : two, network), {
+            concurrency: "unbounded",
+          }),
+        )
+        for (let n = 1; n <= 10; n++) {
+          yield* two.change({
+            discard: [{ sink: "log" }, { monitor: "transfers" }],
+            putMonitors: [monitor("transfers")],
+          })
+        }
+        yield* Fiber.join(dead)
+        const [counted] = yield* execute(url, "select coalesce(sum(letters), 0) n from dead_letter_counts")
+        const [stored] = yield* execute(url, "select count(*) n from deliveries where died is not null")
+        assert.strictEqual(counted!["n"], stored!["n"])
+        assert.strictEqual(yield* deadlocks(url), 0)
+      }),
+    ),
+  )
+
+  it.live("lets very many deliveries die at once, and lets go of them", () =>
+    Effect.flatMap(postgres.database, (url) =>
+      use(url, (storage) =>
+        Effect.gen(function* () {
+          const owner = yield* started(storage)
+          for (let n = 0; n < 4; n++) {
+            const failure = "permanent: predicate: no"
+            yield* storage.mint(
+              owner,
+              batch(Array.from({ length: 5000 }, (_, i) => match(at(n * 5000 + i + 1), { failure }))),
+            )
+          }
+          assert.strictEqual(yield* storage.deadLetterCount({ network: "net" }), 20_000)
+          yield* storage.change({ discard: [{ monitor: "transfers" }] })
+          assert.strictEqual(yield* storage.deadLetterCount({ network: "net" }), 0)
+        }),
+      ),
+    ),
+  )
+
+  for (const { what, networkOf } of [
+    { what: "deletes", networkOf: () => "net" },
+    { what: "moves and deletes", networkOf: (n: number) => (n % 2 === 0 ? "net" : "other") },
+  ]) {
+    it.live(`${what} a monitor while batches bring hits that its gate holds`, () =>
+      useTwo((one, two, url) =>
+        Effect.gen(function* () {
+          const gate = { type: "threshold", count: 3, windowMs: 1_000_000, by: null } as const
+          const changed = yield* Deferred.make<void>()
+          const minting = yield* Effect.forkChild(
+            Effect.forEach(
+              new Set([networkOf(0), networkOf(1)]),
+              Effect.fnUntraced(function* (network) {
+                const owner = yield* started(one, network)
+                for (let n = 1; !(yield* Deferred.isDone(changed)); n++) {
+                  const hits = [1, 2].map((i) => hit(at(n, i), gate, { monitor: "m0", id: `${network} ${n} ${i}` }))
+                  const effective = [{ monitor: "m0", matchRevision: "r1", from: at(n) }]
+                  yield* one.mint(owner, batch(hits, { effective }))
+                }
+              }),
+              { concurrency: "unbounded" },
+            ),
+          )
+          for (let n = 1; n <= 20; n++) {
+            for (const network of [networkOf(n), networkOf(n + 1)]) {
+              yield* two.change({ putMonitors: [monitor("m0", { network })] })
+            }
+            yield* two.change({ deleteMonitors: ["m0"] })
+          }
+          yield* Deferred.succeed(changed, undefined)
+          yield* Fiber.join(minting)
+          const emissions = yield* execute(url, "select count(*)::integer n from matches group by network, emission")
+          for (const { n } of emissions) assert.strictEqual(n, 3)
+          yield* two.change({ deleteMonitors: ["m0"] })
+          assert.lengthOf(yield* execute(url, "select 1 from gate_hits"), 0)
+          if (networkOf(1) === networkOf(2)) assert.strictEqual(yield* deadlocks(url), 0)
+        }),
+      ),
+    )
+  }
 
   it.live("stores what a receiver said, whatever characters it holds", () =>
     Effect.flatMap(postgres.database, (url) =>

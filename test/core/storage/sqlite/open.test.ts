@@ -45,16 +45,35 @@ describe("opening a database", () => {
         Effect.gen(function* () {
           const owner = yield* storage.claim("net", lease())
           yield* storage.begin(owner, at(3))
-          yield* storage.mint(owner, batch([match(at(4))], { checkpoint: at(4) }))
+          const failed = match(at(5), { failure: "permanent: predicate: no" })
+          yield* storage.mint(owner, batch([match(at(4)), failed], { checkpoint: at(4) }))
         }),
       )
       const older = new DatabaseSync(path)
+      for (const name of ["inserted", "died", "revived", "deleted"]) older.exec(`DROP TRIGGER dead_letters_${name}`)
+      for (const name of [
+        "deliveries_dead_monitor",
+        "deliveries_dead_sink_monitor",
+        "deliveries_dead_retracted_sink",
+        "matches_kept",
+      ]) {
+        older.exec(`DROP INDEX ${name}`)
+      }
+      for (const name of ["gate_hits", "dead_letter_counts"]) older.exec(`DROP TABLE ${name}`)
+      for (const [table, column] of [
+        ["sinks", "paused"],
+        ["matches", "kept_primary"],
+        ["matches", "kept_secondary"],
+        ["deliveries", "dead_monitor"],
+      ]) {
+        older.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`)
+      }
       for (const column of ["start_primary", "start_secondary", "high_primary", "swept_primary", "pruned_primary"]) {
         older.exec(`ALTER TABLE pipelines DROP COLUMN ${column}`)
       }
       older.exec("DROP TABLE invalidations")
       older.exec("DROP INDEX deliveries_dead_retracted")
-      older.exec("DELETE FROM counters WHERE name = 'resources'")
+      older.exec("DELETE FROM counters WHERE name IN ('resources', 'hit')")
       older.exec("DELETE FROM mikro_orm_migrations WHERE name <> '0001-initial'")
       older.close()
       yield* use(path, (storage) =>
@@ -62,8 +81,11 @@ describe("opening a database", () => {
           const owner = yield* storage.claim("net", lease())
           assert.deepInclude(yield* storage.pipeline("net"), { checkpoint: at(4), start: null })
           assert.strictEqual(yield* storage.resourcesVersion, 0)
+          const filter = { network: "net", monitor: "transfers" }
+          assert.strictEqual(yield* storage.deadLetterCount(filter), 1)
+          assert.lengthOf(yield* storage.deadLetters(filter, { after: 0, limit: 10 }), 1)
           yield* storage.invalidate(owner, { from: at(2), cause: "reorg" })
-          assert.deepInclude(yield* storage.retract(owner, 10), { matches: 1, done: true })
+          assert.deepInclude(yield* storage.retract(owner, 10), { matches: 2, done: true })
           assert.deepInclude(yield* storage.rewind(owner, 10), { to: at(2), moved: true })
         }),
       )

@@ -35,7 +35,9 @@ describe("hot statements", () => {
   for (const [name, statement] of Object.entries(statements)) {
     it.effect(`${name} reads no whole table of rows`, () =>
       Effect.gen(function* () {
-        const scans = (yield* planOf(statement)).filter((step) => /^SCAN (matches|deliveries|m|d|anchors)\b/.test(step))
+        const scans = (yield* planOf(statement)).filter((step) =>
+          /^SCAN (matches|deliveries|m|d|anchors|gate_hits)\b/.test(step),
+        )
         assert.deepStrictEqual(scans, [])
       }),
     )
@@ -51,7 +53,7 @@ describe("hot statements", () => {
     "sweep",
     "heard",
   ]
-  for (const name of [...sorted, "deadLetters sink=true monitor=false", "deadLetters sink=false monitor=true"]) {
+  for (const name of [...sorted, ...Object.keys(statements).filter((name) => name.startsWith("deadLetters "))]) {
     it.effect(`${name} needs no sort`, () =>
       Effect.gen(function* () {
         const plan = yield* planOf(statements[name]!)
@@ -75,7 +77,6 @@ describe("hot statements", () => {
     ["feedRetracted", "matches_ended (network=? AND ended_position>? AND ended_position<?)"],
     ["feedRetractedOf", "matches_monitor_ended (network=? AND monitor=? AND ended_position>? AND ended_position<?)"],
     ["debts owed network=true sink=true monitor=true", "deliveries_owed (network=? AND sink=?)"],
-    ["debts dead network=false sink=true monitor=false", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
     ["delivered", "INTEGER PRIMARY KEY (rowid=?)"],
     ["sweep", "deliveries_journal (network=? AND (primary_pos,match_pk)>(?,?) AND primary_pos<?)"],
     ["deleteMatch", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
@@ -84,7 +85,25 @@ describe("hot statements", () => {
     ["heard", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
     ["reviveDead", "deliveries_dead_retracted (network=? AND (primary_pos,secondary_pos)>(?,?))"],
     ["deadLetters sink=false monitor=false", "deliveries_dead (network=? AND died>?)"],
-    ["deadLetters sink=true monitor=true", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
+    ["deadLetters sink=true monitor=false", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
+    ["deadLetters sink=false monitor=true", "deliveries_dead_monitor (network=? AND dead_monitor=? AND died>?)"],
+    [
+      "deadLetters sink=true monitor=true",
+      "deliveries_dead_sink_monitor (network=? AND sink=? AND dead_monitor=? AND died>?)",
+    ],
+    ["deadLetterCount sink=true monitor=true", "dead_letter_counts_1 (network=? AND sink=? AND monitor=?)"],
+    ["unheardRetractions", "deliveries_dead_retracted_sink (network=? AND sink=? AND died>?)"],
+    ["standingMembers", "matches_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
+    ["hit", "gate_hits_identity (network=? AND primary_pos=? AND secondary_pos=? AND monitor=? AND id=?)"],
+    ["hitsInRange", "gate_hits_identity (network=? AND primary_pos>? AND primary_pos<?)"],
+    [
+      "sessionHits",
+      "gate_hits_session (monitor=? AND revision=? AND gate_key=? AND consumed=? AND event_time>? AND event_time<?)",
+    ],
+    ["newestHit", "gate_hits_time (network=?)"],
+    ["pruneHits", "gate_hits_kept (network=? AND kept_primary<?)"],
+    ["deleteHitsBehind", "gate_hits_identity (network=? AND (primary_pos,secondary_pos)>(?,?))"],
+    ["holdSurvivors", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
   ]
   for (const [name, index] of indexes) {
     it.effect(`${name} is a lookup in ${index}`, () =>

@@ -1,0 +1,293 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Gate } from "../../../../core/model/policy.ts"
+import type { DeliveryRow, NewMatch } from "../../../../core/storage/storage.ts"
+import { at, batch, hit, late, match, monitor, network } from "../builders.ts"
+import { all, claim, everything, settleAll, started, takeBack, type Test } from "./support.ts"
+
+const threshold = (count: number, windowMs = 10): Gate => ({ type: "threshold", count, windowMs, by: null })
+const once = (windowMs = 10): Gate => ({ type: "max_once", windowMs, by: null })
+
+/** A hit at a primary, which is also its event time unless another is given. */
+const hitAt = (gate: Gate, primary: number, over: Parameters<typeof hit>[2] = {}) =>
+  hit(at(primary), gate, { time: primary, ...over })
+
+const ids = (rows: ReadonlyArray<DeliveryRow>) => rows.map(({ matchId }) => matchId)
+
+/** The members of each emission, in the order of its rows. */
+const digests = (rows: ReadonlyArray<DeliveryRow>) =>
+  [...Map.groupBy(rows, ({ digest, seq }) => digest ?? seq).values()].map(ids)
+
+/** The part of the contract about gates. */
+export const gates = (test: Test): void => {
+  const standing = { network: "net", ...everything, standing: true }
+  const mintEach = Effect.fnUntraced(function* (
+    { storage, owner }: Effect.Success<ReturnType<typeof started>>,
+    matches: ReadonlyArray<NewMatch>,
+  ) {
+    const rows: Array<DeliveryRow> = []
+    for (const one of matches) rows.push(...(yield* storage.mint(owner, batch([one]))).rows)
+    return rows
+  })
+
+  for (const [title, each] of [
+    ["hits of one batch", false],
+    ["hits of a batch each", true],
+  ] as const) {
+    test(`threshold: ${title} are held until they are enough, then one emission, and counting starts anew`, () =>
+      Effect.gen(function* () {
+        const run = yield* started()
+        const hits = [1, 2, 3, 4, 5, 6, 7].map((n) => hitAt(threshold(3), n))
+        const rows = each ? yield* mintEach(run, hits) : (yield* run.storage.mint(run.owner, batch(hits))).rows
+        assert.deepStrictEqual(digests(rows), [
+          ["m-1-0", "m-2-0", "m-3-0"],
+          ["m-4-0", "m-5-0", "m-6-0"],
+        ])
+        assert.deepStrictEqual(yield* run.storage.owed("net", "log", all), rows)
+        const shown = yield* run.storage.feedPage(standing)
+        assert.deepStrictEqual(
+          shown.map((item) => item.kind === "match" && [item.matchId, item.emission]),
+          rows.map(({ matchId, digest }) => [matchId, digest]),
+        )
+      }))
+  }
+
+  test("an emission's rows hold no slot, lie where its newest member lies, and one behind another for each sink", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const sinks = ["log", "alerts"]
+      const { rows } = yield* storage.mint(owner, batch([1, 2].map((n) => hitAt(threshold(2), n, { sinks }))))
+      assert.deepStrictEqual(
+        rows.map(({ sink, matchId, slot, cursor }) => [sink, matchId, slot, cursor]),
+        [
+          ["log", "m-1-0", false, at(2)],
+          ["log", "m-2-0", false, at(2)],
+          ["alerts", "m-1-0", false, at(2)],
+          ["alerts", "m-2-0", false, at(2)],
+        ],
+      )
+      assert.lengthOf(new Set(rows.map(({ digest }) => digest)), 1)
+      assert.deepStrictEqual(yield* storage.openSlots("net"), [])
+    }))
+
+  test("threshold: times may span the window, and no more", () =>
+    Effect.gen(function* () {
+      const run = yield* started()
+      const rows = yield* mintEach(run, [
+        hitAt(threshold(2), 1, { time: 100 }),
+        hitAt(threshold(2), 2, { time: 111 }),
+        hitAt(threshold(2), 3, { time: 121 }),
+      ])
+      assert.deepStrictEqual(digests(rows), [["m-2-0", "m-3-0"]])
+    }))
+
+  test("keys and monitors count apart", () =>
+    Effect.gen(function* () {
+      const run = yield* started()
+      const rows = yield* mintEach(run, [
+        hitAt(threshold(2), 1, { key: "a" }),
+        hitAt(threshold(2), 2, { key: "b" }),
+        hitAt(threshold(2), 3, { key: "a", monitor: "other" }),
+        hitAt(threshold(2), 4, { key: "b" }),
+      ])
+      assert.deepStrictEqual(digests(rows), [["m-2-0", "m-4-0"]])
+    }))
+
+  test("a hit that is recorded, or whose match stands, is ignored", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.mint(owner, batch([match(at(1))]))
+      const again = batch([hitAt(threshold(3), 1), hitAt(threshold(3), 2), hitAt(threshold(3), 3)])
+      for (let i = 0; i < 3; i++) assert.deepStrictEqual((yield* storage.mint(owner, again)).rows, [])
+      const { rows } = yield* storage.mint(owner, batch([hitAt(threshold(3), 4)]))
+      assert.deepStrictEqual(digests(rows), [["m-2-0", "m-3-0", "m-4-0"]])
+      assert.deepStrictEqual((yield* storage.mint(owner, again)).rows, [])
+    }))
+
+  test("a gate of one is a plain match", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const { rows } = yield* storage.mint(owner, batch([hitAt(threshold(1), 1), hitAt(once(), 2, { monitor: "m" })]))
+      assert.deepStrictEqual(
+        rows.map(({ digest, slot, cursor }) => [digest, slot, cursor.primary]),
+        [
+          [null, false, 1],
+          [null, false, 2],
+        ],
+      )
+    }))
+
+  test("max_once: the first hit of a window is emitted, the others are not, and the next opens another", () =>
+    Effect.gen(function* () {
+      const run = yield* started()
+      const rows = yield* mintEach(
+        run,
+        [1, 5, 10, 11, 12, 20, 21].map((n) => hitAt(once(), n)),
+      )
+      assert.deepStrictEqual(ids(rows), ["m-1-0", "m-11-0", "m-21-0"])
+      assert.deepStrictEqual((yield* run.storage.mint(run.owner, batch([hitAt(once(), 5)]))).rows, [])
+    }))
+
+  for (const { title, from, next, expected } of [
+    {
+      title: "whose first member is gone",
+      from: 0,
+      next: [4, 5, 6],
+      expected: [["m-4-0", "m-5-0", "m-6-0"]],
+    },
+    { title: "whose middle member is gone", from: 1, next: [4, 5], expected: [["m-1-0", "m-4-0", "m-5-0"]] },
+    { title: "whose last member is gone", from: 2, next: [4], expected: [["m-1-0", "m-2-0", "m-4-0"]] },
+  ]) {
+    test(`threshold: a session ${title} is folded as if only the rest had been seen`, () =>
+      Effect.gen(function* () {
+        const { storage, owner } = yield* started()
+        yield* storage.change({
+          putNetworks: [network("net")],
+          putMonitors: [monitor("transfers", {}, { matchRevision: "r1" })],
+        })
+        const { rows } = yield* storage.mint(owner, batch([1, 2, 3].map((n) => hitAt(threshold(3), n))))
+        yield* settleAll(owner, rows)
+        yield* takeBack(owner, at(from, 9))
+        const retractions = yield* storage.owed("net", "log", all)
+        assert.deepStrictEqual(
+          retractions.map(({ kind, matchId }) => [kind, matchId]).toSorted(),
+          [1, 2, 3].map((n) => ["retracted", `m-${n}-0`]),
+        )
+        assert.deepStrictEqual(
+          yield* storage.feedPage(standing),
+          (yield* storage.feedPage(standing)).filter(({ kind }) => kind !== "match"),
+        )
+        const after = yield* storage.mint(owner, batch(next.map((n) => hitAt(threshold(3), n))))
+        assert.deepStrictEqual(digests(after.rows), expected)
+        assert.deepStrictEqual(
+          after.rows.map(({ life }) => life),
+          expected[0]!.map((id) => (Number(id.split("-")[1]) <= 3 ? 2 : 1)),
+        )
+      }))
+  }
+
+  test("threshold: a later hit that is gone did not let go of an earlier one", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.mint(owner, batch([hitAt(threshold(2), 1), hitAt(threshold(2), 5, { time: 1000 })]))
+      yield* takeBack(owner, at(3))
+      const { rows } = yield* storage.mint(owner, batch([hitAt(threshold(2), 5, { id: "fork", time: 8 })]))
+      assert.deepStrictEqual(digests(rows), [["m-1-0", "fork"]])
+    }))
+
+  test("max_once: with its opener a window is gone", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const { rows } = yield* storage.mint(owner, batch([hitAt(once(), 5), hitAt(once(), 6)]))
+      yield* settleAll(owner, rows)
+      yield* takeBack(owner, at(4))
+      const next = yield* storage.mint(owner, batch([hitAt(once(), 6), hitAt(once(), 7)]))
+      assert.deepStrictEqual(ids(next.rows), ["m-6-0"])
+    }))
+
+  test("an emission before the proven point stands", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const { rows } = yield* storage.mint(owner, batch([1, 2, 3].map((n) => hitAt(threshold(2), n))))
+      yield* settleAll(owner, rows)
+      yield* takeBack(owner, at(2))
+      assert.deepStrictEqual(yield* storage.owed("net", "log", all), [])
+      const next = yield* storage.mint(owner, batch([4, 5].map((n) => hitAt(threshold(2), n))))
+      assert.deepStrictEqual(digests(next.rows), [["m-4-0", "m-5-0"]])
+    }))
+
+  test("a step of taking back ends no more members than it may, and all in the end", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const hits = Array.from({ length: 25 }, (_, i) => hitAt(threshold(25, 100), i + 1))
+      const { rows } = yield* storage.mint(owner, batch(hits))
+      yield* settleAll(owner, rows)
+      yield* storage.invalidate(owner, { from: at(24), cause: "reorg" })
+      let ended = 0
+      while (true) {
+        const step = yield* storage.retract(owner, 10)
+        assert.isAtMost(step.matches, 10)
+        ended += step.matches
+        if (step.done) break
+      }
+      assert.strictEqual(ended, 25)
+      assert.lengthOf(yield* storage.owed("net", "log", all), 25)
+    }))
+
+  test("a new revision of a monitor drops what it holds and leaves what was emitted", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const put = (matchRevision: string) =>
+        storage.change({ putMonitors: [monitor("transfers", {}, { matchRevision })] })
+      yield* put("r1")
+      const first = yield* storage.mint(owner, batch([1, 2, 3].map((n) => hitAt(threshold(2), n))))
+      yield* settleAll(owner, first.rows)
+      yield* put("r2")
+      yield* put("r1")
+      const next = yield* storage.mint(owner, batch([hitAt(threshold(2), 4)]))
+      assert.deepStrictEqual(next.rows, [])
+      assert.lengthOf(yield* storage.feedPage(standing), 2)
+      // Survivors of what the present revision did not emit are not held again.
+      yield* put("r2")
+      yield* takeBack(owner, at(1))
+      const other = yield* storage.mint(owner, batch([hitAt(threshold(2), 5, { revision: "r2" })]))
+      assert.deepStrictEqual(other.rows, [])
+      const again = yield* storage.mint(owner, batch([hitAt(threshold(2), 1, { revision: "r2" })]))
+      assert.deepStrictEqual(digests(again.rows), [["m-1-0", "m-5-0"]])
+    }))
+
+  test("a hit that is found late is folded at its cursor, with what nothing consumed", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const held = [hitAt(threshold(3), 1), hitAt(threshold(3), 9), hitAt(once(), 8, { monitor: "once" })]
+      const first = yield* storage.mint(owner, batch(held, { anchors: [{ primary: 4, hash: "four" }] }))
+      yield* settleAll(owner, first.rows)
+      const found = yield* storage.mintLate(
+        owner,
+        late([
+          { ...hitAt(threshold(3), 4), hash: "four" },
+          { ...hitAt(once(), 4, { monitor: "once", id: "o4" }), hash: "four" },
+        ]),
+      )
+      assert.deepStrictEqual(digests(found.rows), [["m-1-0", "m-4-0", "m-9-0"], ["o4"]])
+      yield* settleAll(owner, found.rows)
+      yield* takeBack(owner, at(8, 5))
+      assert.lengthOf(yield* storage.owed("net", "log", all), 3)
+    }))
+
+  test("hits are kept while the journal or their window holds them, members as long as the newest", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.mint(owner, batch([hitAt(threshold(2), 1), hitAt(threshold(2, 1000), 2, { monitor: "wide" })]))
+      const cut = yield* storage.mint(owner, batch([3, 40].map((n) => hitAt(threshold(2, 100), n, { monitor: "cut" }))))
+      yield* settleAll(owner, cut.rows)
+      yield* storage.mint(owner, batch([], { upTo: at(45), checkpoint: at(45) }))
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 100 }));
+      const next = yield* storage.mint(
+        owner,
+        batch([
+          hitAt(threshold(2), 46, { time: 2 }),
+          hitAt(threshold(2, 1000), 46, { id: "w", monitor: "wide" }),
+          hitAt(threshold(2, 100), 46, { id: "c", monitor: "cut" }),
+        ]),
+      )
+      assert.deepStrictEqual(digests(next.rows), [["m-2-0", "w"]])
+      yield* takeBack(owner, at(39))
+      const retracted = (yield* storage.owed("net", "log", all)).filter(({ kind }) => kind === "retracted")
+      assert.deepStrictEqual(ids(retracted).toSorted(), ["m-3-0", "m-40-0"])
+    }))
+
+  test("hits go with their network and their monitor", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.change({ putNetworks: [network("net")], putMonitors: [monitor("transfers")] })
+      yield* storage.mint(owner, batch([hitAt(threshold(2), 1)]))
+      yield* storage.change({ deleteMonitors: ["transfers"] })
+      assert.deepStrictEqual((yield* storage.mint(owner, batch([hitAt(threshold(2), 2)]))).rows, [])
+      yield* storage.change({ deleteNetworks: ["net"] })
+      yield* storage.change({ putNetworks: [network("net")] })
+      const anew = yield* claim(storage)
+      yield* storage.begin(anew, at(0))
+      assert.deepStrictEqual((yield* storage.mint(anew, batch([hitAt(threshold(2), 3)]))).rows, [])
+    }))
+}

@@ -1,0 +1,184 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import type { DeadLetterFilter, Storage } from "../../../../core/storage/storage.ts"
+import { at, batch, hit, match, monitor, network, sink } from "../builders.ts"
+import { all, retractAll, settleAll, started, takeBack, type Test } from "./support.ts"
+
+const page = { after: 0, limit: 1000 }
+
+/** What a list holds, and that the count says so. */
+const list = Effect.fnUntraced(function* (storage: Storage["Service"], filter: Partial<DeadLetterFilter> = {}) {
+  const whole = { network: "net", ...filter }
+  const found = yield* storage.deadLetters(whole, page)
+  assert.strictEqual(yield* storage.deadLetterCount(whole), found.length)
+  return found
+})
+
+const ids = (rows: ReadonlyArray<{ readonly matchId: string }>) => rows.map(({ matchId }) => matchId)
+
+/** The part of the contract about the operations of dead letters. */
+export const letters = (test: Test): void => {
+  /** Deliveries of two monitors to two sinks, all dead. */
+  const dead = Effect.fnUntraced(function* () {
+    const run = yield* started()
+    const matches = [1, 2, 3, 4].map((n) =>
+      match(at(n), { sinks: ["log", "alerts"], monitor: n % 2 === 0 ? "even" : "odd" }),
+    )
+    const { rows } = yield* run.storage.mint(run.owner, batch(matches))
+    yield* settleAll(run.owner, rows, "transient: down")
+    return { ...run, rows }
+  })
+
+  test("are listed and counted by sink and monitor", () =>
+    Effect.gen(function* () {
+      const { storage } = yield* dead()
+      assert.lengthOf(yield* list(storage), 8)
+      assert.deepStrictEqual(ids(yield* list(storage, { sink: "log" })), ["m-1-0", "m-2-0", "m-3-0", "m-4-0"])
+      assert.deepStrictEqual(ids(yield* list(storage, { sink: "log", monitor: "even" })), ["m-2-0", "m-4-0"])
+      assert.deepStrictEqual(ids(yield* list(storage, { monitor: "odd" })), ["m-1-0", "m-1-0", "m-3-0", "m-3-0"])
+      assert.deepStrictEqual(yield* list(storage, { network: "other" }), [])
+      assert.deepInclude(yield* storage.debts({ sink: "log" }), { dead: 4 })
+      assert.deepInclude(yield* storage.debts({ network: "net", monitor: "even" }), { dead: 4 })
+    }))
+
+  test("an event whose predicate failed is one as well", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.mint(owner, batch([match(at(1), { failure: "permanent: predicate: no" })]))
+      assert.deepStrictEqual(ids(yield* list(storage, { monitor: "transfers" })), ["m-1-0"])
+    }))
+
+  test("one that is replayed is an offered row again, without a slot, and none in the list", () =>
+    Effect.gen(function* () {
+      const { storage, owner, rows } = yield* dead()
+      const { seq } = rows[2]!
+      const replayed = yield* storage.replay(owner, seq)
+      const expected = { ...rows[2]!, state: "offered", attempts: 1, slot: false } as const
+      assert.deepStrictEqual(replayed, expected)
+      assert.deepStrictEqual(yield* storage.owed("net", "log", all), [expected])
+      assert.deepStrictEqual(yield* storage.openSlots("net"), [])
+      assert.isNull(yield* storage.deadLetter("net", seq))
+      assert.lengthOf(yield* list(storage), 7)
+      assert.strictEqual(yield* storage.replay(owner, seq), "NOT_FOUND")
+      yield* settleAll(owner, [rows[2]!], "transient: again")
+      assert.deepInclude(yield* storage.deadLetter("net", seq), { seq, reason: "transient: again", matchId: "m-2-0" })
+      assert.strictEqual((yield* list(storage)).at(-1)!.seq, seq)
+    }))
+
+  test("a member of a digest is replayed alone", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const gate = { type: "threshold", count: 2, windowMs: 100, by: null } as const
+      const { rows } = yield* storage.mint(owner, batch([hit(at(1), gate), hit(at(2), gate)]))
+      yield* settleAll(owner, rows, "permanent: no")
+      assert.deepStrictEqual(
+        (yield* list(storage)).map(({ matchId, cursor }) => [matchId, cursor.primary]),
+        [
+          ["m-1-0", 1],
+          ["m-2-0", 2],
+        ],
+      )
+      assert.deepInclude(yield* storage.replay(owner, rows[0]!.seq), { matchId: "m-1-0", digest: null })
+    }))
+
+  test("of a match that ended, and retractions, are not replayed", () =>
+    Effect.gen(function* () {
+      const { storage, owner, rows } = yield* dead()
+      yield* takeBack(owner, at(3))
+      const retractions = yield* storage.owed("net", "log", all)
+      yield* settleAll(owner, retractions, "transient: down")
+      assert.strictEqual(
+        yield* storage.replay(owner, rows.find(({ matchId }) => matchId === "m-4-0")!.seq),
+        "RETRACTED",
+      )
+      assert.strictEqual(yield* storage.replay(owner, retractions[0]!.seq), "NO_REPLAY_RETRACTED")
+      assert.lengthOf(yield* list(storage), 9)
+    }))
+
+  test("of another network are out of an owner's reach", () =>
+    Effect.gen(function* () {
+      const { storage, rows } = yield* dead()
+      const other = yield* started("other")
+      assert.strictEqual(yield* storage.replay(other.owner, rows[0]!.seq), "NOT_FOUND")
+      assert.isFalse(yield* storage.discard(other.owner, rows[0]!.seq))
+      assert.strictEqual(yield* storage.discardAll(other.owner, {}, 10), 0)
+      assert.isNull(yield* storage.deadLetter("other", rows[0]!.seq))
+      assert.lengthOf(yield* list(storage), 8)
+    }))
+
+  test("one that is discarded is gone, and its match is still retracted", () =>
+    Effect.gen(function* () {
+      const { storage, owner, rows } = yield* dead()
+      assert.isTrue(yield* storage.discard(owner, rows[6]!.seq))
+      assert.isFalse(yield* storage.discard(owner, rows[6]!.seq))
+      assert.lengthOf(yield* list(storage), 7)
+      yield* takeBack(owner, at(3))
+      assert.deepStrictEqual(ids(yield* storage.owed("net", "log", all)), ["m-4-0"])
+    }))
+
+  test("are discarded by filter, no more at once than asked for", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* dead()
+      assert.strictEqual(yield* storage.discardAll(owner, { sink: "log", monitor: "even" }, 10), 2)
+      assert.strictEqual(yield* storage.discardAll(owner, { sink: "log" }, 1), 1)
+      assert.deepStrictEqual(ids(yield* list(storage, { sink: "log" })), ["m-3-0"])
+      assert.strictEqual(yield* storage.discardAll(owner, {}, 100), 5)
+      assert.deepStrictEqual(yield* list(storage), [])
+    }))
+
+  test("retractions that died are offered again, in the order of dying", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* dead()
+      yield* takeBack(owner, at(1))
+      for (const name of ["log", "alerts"]) {
+        yield* settleAll(owner, yield* storage.owed("net", name, all), "transient: sink down")
+      }
+      const first = yield* storage.offerRetractions(owner, "log", 2)
+      assert.deepStrictEqual(ids(first), ["m-2-0", "m-3-0"])
+      assert.deepInclude(first[0], { kind: "retracted", state: "pending", attempts: 0, sink: "log" })
+      assert.deepStrictEqual(ids(yield* storage.offerRetractions(owner, "log", 2)), ["m-4-0"])
+      assert.deepStrictEqual(yield* storage.offerRetractions(owner, "log", 2), [])
+      assert.deepStrictEqual(ids(yield* storage.owed("net", "log", all)), ["m-2-0", "m-3-0", "m-4-0"])
+      assert.lengthOf(yield* list(storage, { sink: "alerts" }), 7)
+    }))
+
+  test("a retraction that died is not offered while a later life of its match stands", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* dead()
+      yield* takeBack(owner, at(3))
+      yield* settleAll(owner, yield* storage.owed("net", "log", all), "transient: sink down")
+      const again = yield* storage.mint(owner, batch([match(at(4), { monitor: "even" })]))
+      assert.deepInclude(again.rows[0], { matchId: "m-4-0", life: 2 })
+      assert.deepStrictEqual(yield* storage.offerRetractions(owner, "log", 10), [])
+      yield* settleAll(owner, again.rows)
+      yield* storage.invalidate(owner, { from: at(3), cause: "reorg" })
+      yield* retractAll(owner)
+      assert.deepStrictEqual(
+        (yield* storage.owed("net", "log", all)).map(({ life }) => life),
+        [1, 2],
+      )
+    }))
+
+  test("the oldest owed row tells its age", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      assert.isNull(yield* storage.oldestOwed("net", "log"))
+      const { rows } = yield* storage.mint(owner, batch([match(at(1)), match(at(2))]))
+      assert.strictEqual(yield* storage.oldestOwed("net", "log"), 0)
+      yield* settleAll(owner, rows)
+      assert.isNull(yield* storage.oldestOwed("net", "log"))
+    }))
+
+  test("go with what is deleted, and the count with them", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* dead()
+      yield* storage.change({ putNetworks: [network("net")], putMonitors: [monitor("odd")], putSinks: [sink("log")] })
+      yield* storage.change({ deleteSinks: ["log"], discard: [{ sink: "log" }] })
+      assert.lengthOf(yield* list(storage), 4)
+      yield* storage.change({ deleteMonitors: ["odd"], discard: [{ monitor: "odd" }] })
+      assert.lengthOf(yield* list(storage), 2)
+      yield* storage.release(owner)
+      yield* storage.change({ deleteNetworks: ["net"] })
+      assert.deepStrictEqual(yield* list(storage), [])
+    }))
+}
