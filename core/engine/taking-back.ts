@@ -43,6 +43,8 @@ export const makeTakingBack = (options: {
   readonly journalDepth: number
   readonly invalidation: Invalidation
   readonly sinkHandle: (sink: string) => SinkHandle
+  /** Is told that a sink's receiver is gone for good; pauses the sink at once. */
+  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
 }): TakingBack => {
   const { network, ownership, storage, status, metrics, invalidation } = options
@@ -76,9 +78,11 @@ export const makeTakingBack = (options: {
 
   const sendTo = Effect.fnUntraced(function* (sink: string, settler: Effect.Success<ReturnType<typeof makeSettler>>) {
     const handle = options.sinkHandle(sink)
+    // What is owed to a durable buffer is sent by its worker, in its turn.
+    if (handle.isDurable) return
     if (handle.isMissing) return yield* keepFor(sink, `permanent: sink ${sink} does not exist`)
     const policy = new Probation()
-    const worker = yield* makeSinkWorker({
+    const worker = makeSinkWorker({
       sink,
       handle,
       storage,
@@ -89,6 +93,10 @@ export const makeTakingBack = (options: {
       settler,
       draining,
       policy,
+      onGone: options.onGone,
+      readsOwed: false,
+      toItem: (row) => ({ row, slot: null }),
+      beforePull: Effect.void,
     })
     const feed = Effect.gen(function* () {
       let afterSeq = 0
@@ -102,8 +110,8 @@ export const makeTakingBack = (options: {
       }
       yield* worker.end
     })
-    // Once the worker has given up, nobody takes what would still be fed.
-    yield* Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never))
+    // Once the worker has given up, nobody takes what would still be fed; a sink that gets a durable buffer is left to it.
+    yield* Effect.raceFirst(worker.run, Effect.raceFirst(Effect.andThen(feed, Effect.never), handle.untilDurable()))
     if (policy.givenUp === 0) return
     yield* Effect.logError(
       `${policy.givenUp} retractions were given up unsent, for the sink is down; kept as dead letters: the receiver ` +

@@ -1,4 +1,4 @@
-import type { Retry } from "../model/resource.ts"
+import type { Retry } from "../model/policy.ts"
 import type { DeliveryResult } from "./delivery.ts"
 import type { SinkRuntime } from "./sink-handle.ts"
 

@@ -1,4 +1,4 @@
-import type { Retry } from "../model/resource.ts"
+import type { Retry } from "../model/policy.ts"
 
 /** The longest wait that a receiver's `Retry-After` can impose, in ms. */
 export const MAX_RETRY_AFTER_MS = 5 * 60_000

@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit, Fiber, Option, Random } from "effect"
-import type { Retry } from "../model/resource.ts"
+import type { Retry } from "../model/policy.ts"
 import type { SinkEvent } from "../model/sink-event.ts"
 import { type DeliveryError, Transient } from "../plugin/error.ts"
 import type { Delivery, Sink } from "../plugin/sink.ts"
@@ -10,8 +10,14 @@ import type { HeldLease } from "./lease.ts"
 /** How the attempts of one delivery ended; `reason` carries its class as prefix. */
 export type DeliveryResult =
   | { readonly _tag: "Delivered"; readonly attempts: number }
-  /** `judged`: the sink refused this event as such; otherwise it used up its retries. */
-  | { readonly _tag: "Dead"; readonly attempts: number; readonly reason: string; readonly judged: boolean }
+  /** `judged`: the sink refused this event as such; otherwise it used up its retries. `failure`: of the last attempt, if any. */
+  | {
+      readonly _tag: "Dead"
+      readonly attempts: number
+      readonly reason: string
+      readonly judged: boolean
+      readonly failure: DeliveryError | null
+    }
   /** The pipeline drains: no outcome, the row stays owed. */
   | { readonly _tag: "GivenUp" }
 
@@ -91,7 +97,7 @@ export const deliverWithRetry = Effect.fnUntraced(function* (
     if (failure === null) return { _tag: "Delivered", attempts: attempt }
     const reason = classOf(failure)
     const judged = failure._tag === "Permanent" || failure._tag === "TooLarge"
-    if (judged || attempt >= retry.maxAttempts) return { _tag: "Dead", attempts: attempt, reason, judged }
+    if (judged || attempt >= retry.maxAttempts) return { _tag: "Dead", attempts: attempt, reason, judged, failure }
     yield* onRetry(reason, attempt)
     const retryAfter = failure._tag === "RateLimited" ? failure.retryAfterMs : null
     const wait = Effect.sleep(backoffMs(retry, attempt, yield* Random.next, retryAfter))

@@ -1,8 +1,10 @@
 import type { Cursor } from "../model/cursor.ts"
 import { isAfter } from "../model/cursor.ts"
 import type { Fields, JsonObject } from "../model/fields.ts"
+import type { Gate } from "../model/policy.ts"
 import { encodePayload } from "../model/sink-event.ts"
 import type { SourceEvent } from "../plugin/source.ts"
+import type { CompiledKey } from "../predicate/key.ts"
 import { type CompiledPredicate, PredicateFailure } from "../predicate/predicate.ts"
 import type { NewMatch } from "../storage/storage.ts"
 
@@ -11,8 +13,14 @@ export interface CompiledMonitor {
   readonly id: string
   readonly matchRevision: string
   readonly predicate: CompiledPredicate | null
+  readonly gate: CompiledGate | null
   readonly render: (fields: Fields) => JsonObject
   readonly matchId: (cursor: Cursor, index: number, fields: Fields) => string
+}
+
+/** A gate with the key of its hits, each of which has a count or window of its own. */
+export interface CompiledGate extends CompiledKey {
+  readonly gate: Gate
 }
 
 /** The sinks that a monitor's matches go to now, or null if the monitor is gone or disabled by now. */
@@ -22,15 +30,50 @@ export interface MatchReport {
   readonly matches: Array<NewMatch>
   /** Events that did not decode, one reason each at most. */
   readonly undecodable: Array<string>
-  /** Predicates that failed, by monitor. */
-  readonly failures: Array<{ readonly monitor: string; readonly reason: string }>
+  /** Predicates that failed, and hits that their gate cannot judge. */
+  readonly failures: Array<MatchFailure>
+}
+
+/** Why it is not known whether an event is a match of a monitor. */
+export interface MatchFailure {
+  readonly monitor: string
+  /** The field of the monitor that failed. */
+  readonly path: "predicate" | "gate" | "gate.by"
+  readonly reason: string
 }
 
 const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+/** A failure in the words that its monitor shows. */
+export const failureText = ({ path, reason }: Omit<MatchFailure, "monitor">): string =>
+  path === "predicate" ? reason : `${path}: ${reason}`
+
+/** Why a delivery of an event that failed is dead. A gate's key is an expression like the predicate. */
+const deadReason = (failure: Omit<MatchFailure, "monitor">): string =>
+  `permanent: ${failure.path === "gate" ? "" : "predicate: "}${failureText(failure)}`
+
+/** What becomes of an event: left out, or minted: as a hit of its gate if there is one, or with what failed. */
+type Verdict = Pick<NewMatch, "gate"> | Omit<MatchFailure, "monitor">
+
+const judge = ({ predicate, gate }: CompiledMonitor, fields: Fields, time: number | null): Verdict | null => {
+  let path: MatchFailure["path"] = "predicate"
+  try {
+    if (predicate !== null && !predicate.evaluate(fields)) return null
+    if (gate === null) return PLAIN
+    if (time === null) return { path: "gate", reason: "the event has no time" }
+    path = "gate.by"
+    return { gate: { gate: gate.gate, key: gate.keyOf(fields) } }
+  } catch (error) {
+    if (!(error instanceof PredicateFailure)) throw error
+    return { path, reason: error.message }
+  }
+}
+
+const PLAIN: Verdict = {}
+
 /**
  * Matches events against the monitors of one version. An event that does not decode is skipped and reported; a
- * predicate that fails is never 'false': its event is minted with the failure.
+ * predicate or a gate's key that fails is never 'false': its event is minted with the failure.
  *
  * @param after events at or before it were processed already and are left out
  */
@@ -59,16 +102,9 @@ export const matchEvents = (
           break
         }
       }
-      let failure: string | undefined
-      if (monitor.predicate !== null) {
-        try {
-          if (!monitor.predicate.evaluate(fields)) continue
-        } catch (error) {
-          if (!(error instanceof PredicateFailure)) throw error
-          failure = error.message
-          report.failures.push({ monitor: monitor.id, reason: failure })
-        }
-      }
+      const verdict = judge(monitor, fields, event.time)
+      if (verdict === null) continue
+      if ("path" in verdict) report.failures.push({ monitor: monitor.id, ...verdict })
       const sinks = sinksOf(monitor.id)
       if (sinks === null) continue
       try {
@@ -83,7 +119,7 @@ export const matchEvents = (
           payload: encodePayload({ id, monitor: monitor.id, network, event: rendered }),
           event: rendered,
           sinks,
-          ...(failure === undefined ? {} : { failure: `permanent: predicate: ${failure}` }),
+          ...("path" in verdict ? { failure: deadReason(verdict) } : verdict),
         })
       } catch (error) {
         // Its fields are not of the types that its selector yields.

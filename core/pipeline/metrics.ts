@@ -1,5 +1,5 @@
 import { Context, Effect, Metric } from "effect"
-import type { NewMatch, Outcome } from "../storage/storage.ts"
+import type { DeliveryRow, NewMatch, Outcome } from "../storage/storage.ts"
 import type { WorkItem } from "./work-item.ts"
 
 /** Bounds of the histograms, in seconds: from a chain that is followed at its head to one that is caught up with. */
@@ -14,6 +14,9 @@ const counters = {
   predicateFailures: ["blockwatcher_predicate_failures_total", "Events on which a predicate failed."],
   deliveries: ["blockwatcher_deliveries_total", "Deliveries that ended, by kind and outcome."],
   failedAttempts: ["blockwatcher_delivery_attempts_failed_total", "Attempts that failed and were followed by another."],
+  throttled: ["blockwatcher_deliveries_throttled_total", "Deliveries that a throttle refused."],
+  digests: ["blockwatcher_digests_total", "Digests that were delivered."],
+  gateHits: ["blockwatcher_gate_hits_total", "Hits of gated monitors: their gate decides which become matches."],
   invalidations: ["blockwatcher_invalidations_total", "Invalidations that were carried out."],
   ended: ["blockwatcher_matches_ended_total", "Matches that were taken back."],
   rewindsRefused: ["blockwatcher_rewinds_refused_total", "Invalidations that left the checkpoint where it was."],
@@ -94,14 +97,38 @@ export class NetworkMetrics {
     }
   }
 
-  /** Counts matches that are minted, by monitor. */
-  minted(matches: ReadonlyArray<NewMatch>, now: number): void {
-    const byMonitor = new Map<string, number>()
-    for (const { monitor } of matches) byMonitor.set(monitor, (byMonitor.get(monitor) ?? 0) + 1)
-    for (const [monitor, count] of byMonitor) this.count("matches", count, { monitor })
+  /** Counts by monitor what is minted: matches, and hits of gates with the matches that they became. */
+  minted(matches: ReadonlyArray<NewMatch>, rows: ReadonlyArray<DeliveryRow>, now: number): void {
+    const counts = { matches: new Map<string, number>(), gateHits: new Map<string, number>() }
+    const count = (name: keyof typeof counts, monitor: string) =>
+      counts[name].set(monitor, (counts[name].get(monitor) ?? 0) + 1)
+    for (const { monitor, gate } of matches) count(gate === undefined ? "matches" : "gateHits", monitor)
+    if (counts.gateHits.size > 0) {
+      const emitted = new Map(rows.map((row) => [`${row.matchId} ${row.life}`, row.monitor]))
+      for (const monitor of emitted.values()) if (counts.gateHits.has(monitor)) count("matches", monitor)
+    }
+    for (const name of ["matches", "gateHits"] as const) {
+      for (const [monitor, by] of counts[name]) this.count(name, by, { monitor })
+    }
     this.age("matched", matches.at(-1)?.time, now)
   }
 }
+
+/** Shows how long the oldest row of a durable buffer waits, read when it is asked for, until the scope closes. */
+export const exposeBuffer = (network: string, sink: string, seconds: () => number) =>
+  Effect.acquireRelease(
+    Effect.map(Effect.context<never>(), (context) =>
+      Metric.registerUnsafe(
+        Metric.gauge("blockwatcher_buffer_oldest_seconds", {
+          description: "How long the oldest delivery waits in a durable buffer.",
+          attributes: { network, sink },
+        }),
+        context,
+        { get: () => ({ value: seconds() }), update: () => {}, modify: () => {} },
+      ),
+    ),
+    (registration) => Effect.sync(() => registration.remove()),
+  )
 
 /** Shows present values of a network, read when they are asked for, until the scope closes. */
 export const exposeGauges = (network: string, read: () => { readonly [name in keyof typeof gauges]: number | null }) =>

@@ -1,15 +1,16 @@
-import { Cause, Deferred, Effect, Exit, Fiber, FiberSet, Option, type Scope } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberSet, Option, Scope } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { LateBatch, SourceBatch } from "../plugin/source.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { DeliveryRow, Owner, Storage } from "../storage/storage.ts"
 import { byDefinition } from "./attempt-policy.ts"
+import { BufferAge } from "./buffer-age.ts"
 import { makeCheckpointWriter } from "./checkpoint-writer.ts"
 import { Draining } from "./draining.ts"
 import type { InterestVersions } from "./interest-versions.ts"
 import type { HeldLease } from "./lease.ts"
 import type { CompiledMonitor, SinksOf } from "./matcher.ts"
-import type { NetworkMetrics } from "./metrics.ts"
+import { exposeBuffer, type NetworkMetrics } from "./metrics.ts"
 import { makeProcessor } from "./processor.ts"
 import { makeSettler } from "./settler.ts"
 import type { SinkHandle } from "./sink-handle.ts"
@@ -30,6 +31,8 @@ export interface Pipeline {
   readonly begin: (start: Cursor) => Effect.Effect<void, PipelineFault>
   /** Succeeds when everything emitted so far is minted. */
   readonly settled: Effect.Effect<void>
+  /** Sends rows of before that are owed again; waits for nothing. */
+  readonly handOver: (rows: ReadonlyArray<DeliveryRow>) => Effect.Effect<void>
   readonly inFlight: () => number
   /** Fails, or dies, with what ended one of the pipeline's own fibers; the pipeline is of no use then. */
   readonly fault: Effect.Effect<never, PipelineFault>
@@ -45,9 +48,6 @@ export interface Pipeline {
   }) => Effect.Effect<boolean, PipelineFault>
 }
 
-/** Rows of one page when owed rows are read back. */
-const PAGE = 256
-
 const slotKey = (cursor: Cursor): string => `${cursor.primary}:${cursor.secondary}`
 
 export const makePipeline = Effect.fnUntraced(function* (options: {
@@ -59,6 +59,10 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly interests: InterestVersions
   readonly sinksOf: SinksOf
   readonly sinkHandle: (sink: string) => SinkHandle
+  /** Whether a replay delivers a row: the pipeline leaves it alone. */
+  readonly isReplaying: (seq: number) => boolean
+  /** Is told that a sink's receiver is gone for good; pauses the sink at once. */
+  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   readonly isEffective: (monitor: CompiledMonitor) => boolean
   readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
@@ -113,11 +117,21 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   if (minted !== null) tracker.begin(minted, 0)
   checkpoints.wake()
 
-  const workers = new Map<string, { readonly worker: SinkWorker; readonly fiber: Fiber.Fiber<void, PipelineFault> }>()
+  const toItem = (owed: DeliveryRow): WorkItem | null =>
+    options.isReplaying(owed.seq)
+      ? null
+      : { row: owed, slot: owed.slot ? (openSlots.get(slotKey(owed.cursor)) ?? null) : null }
+
+  const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
+  const owedSinks = new Set(yield* storage.owedSinks(network))
+  const workers = new Map<string, SinkWorker>()
+  const workerFibers: Array<Fiber.Fiber<void, PipelineFault>> = []
   const ensureWorker = Effect.fnUntraced(function* (sink: string) {
     const existing = workers.get(sink)
-    if (existing !== undefined) return existing.worker
-    const worker = yield* makeSinkWorker({
+    if (existing !== undefined) return existing
+    const age = new BufferAge({ network, sink, storage, status, clock })
+    const worker = makeSinkWorker({
       sink,
       handle: options.sinkHandle(sink),
       storage,
@@ -128,26 +142,23 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       settler,
       draining,
       policy: byDefinition,
+      onGone: options.onGone,
+      readsOwed: owedSinks.has(sink),
+      toItem,
+      beforePull: age.look,
     })
-    workers.set(sink, { worker, fiber: yield* supervise(worker.run) })
+    workers.set(sink, worker)
+    workerFibers.push(yield* supervise(worker.run))
+    if (worker.pulls()) {
+      yield* exposeBuffer(network, sink, () => (worker.isIdle() ? 0 : age.seconds)).pipe(Scope.provide(scope))
+    }
     return worker
   })
 
-  const toItem = (owed: DeliveryRow): WorkItem => ({
-    row: owed,
-    slot: owed.slot ? (openSlots.get(slotKey(owed.cursor)) ?? null) : null,
-  })
-
-  /** Hands a sink its owed rows of earlier runs; what is minted now follows behind them. */
-  const handOverOwed = Effect.fnUntraced(function* (sink: string) {
+  /** Completes when a sink's owed rows of earlier runs are on their way; what is minted now follows behind them. */
+  const readBack = Effect.fnUntraced(function* (sink: string) {
     const worker = yield* ensureWorker(sink)
-    let afterSeq = 0
-    while (true) {
-      const page = yield* storage.owed(network, sink, { afterSeq, limit: PAGE })
-      if (page.length === 0) return
-      afterSeq = page.at(-1)!.seq
-      yield* worker.enqueue(page.map(toItem))
-    }
+    yield* worker.readBack
   })
 
   const dispatch = Effect.fnUntraced(function* (items: ReadonlyArray<WorkItem>) {
@@ -159,7 +170,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     }
     for (const [sink, list] of bySink) {
       const worker = yield* ensureWorker(sink)
-      yield* worker.enqueue(list)
+      if (worker.pulls()) worker.wake()
+      else yield* worker.enqueue(list)
     }
   })
 
@@ -176,7 +188,11 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     isEffective: options.isEffective,
     onEffective: options.onEffective,
     onPredicateFailure: options.onPredicateFailure,
-    room: (sink) => workers.get(sink)?.worker.room() ?? 0,
+    room: (sink) => {
+      const worker = workers.get(sink)
+      return worker === undefined ? 0 : worker.room()
+    },
+    pulls: (sink) => Effect.map(ensureWorker(sink), (worker) => worker.takeUpBuffer()),
     dispatch,
     onShown: options.onShown,
     minted: () => minted,
@@ -187,10 +203,9 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
 
   const settlerFiber = yield* supervise(settler.run)
   yield* supervise(checkpoints.run)
-  const owedSinks = yield* storage.owedSinks(network)
   const processorFiber = yield* supervise(
     // Owed rows of all sinks at once: one that is slow does not keep the others waiting.
-    Effect.forEach(owedSinks, handOverOwed, { concurrency: "unbounded", discard: true }).pipe(
+    Effect.forEach(owedSinks, readBack, { concurrency: "unbounded", discard: true }).pipe(
       Effect.andThen(processor.run),
     ),
   )
@@ -208,6 +223,12 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
         }),
       ),
     settled: processor.settled,
+    handOver: Effect.fnUntraced(function* (rows: ReadonlyArray<DeliveryRow>) {
+      for (const [sink, ofSink] of Map.groupBy(rows, (each) => each.sink)) {
+        const worker = yield* ensureWorker(sink)
+        worker.enqueueAgain(ofSink.map((again) => ({ row: again, slot: null })))
+      }
+    }),
     inFlight: () => tracker.inFlight,
     fault: Deferred.await(fault),
     drain: Effect.fnUntraced(function* ({ deadlineMs, leaveAfter }) {
@@ -219,12 +240,12 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       const deliver = Effect.gen(function* () {
         yield* processor.end
         yield* Fiber.await(processorFiber)
-        for (const { worker } of workers.values()) yield* worker.end
-        yield* Effect.forEach(workers.values(), ({ fiber }) => Fiber.await(fiber), { discard: true })
+        for (const worker of workers.values()) yield* worker.end
+        yield* Effect.forEach(workerFibers, (fiber) => Fiber.await(fiber), { discard: true })
       })
       const delivered = yield* Effect.timeoutOption(deliver, deadlineMs)
       ending = true
-      yield* Fiber.interruptAll([processorFiber, ...[...workers.values()].map(({ fiber }) => fiber)])
+      yield* Fiber.interruptAll([processorFiber, ...workerFibers])
       // What was delivered in time is written also when the rest was not, or it would be sent again.
       yield* settler.end
       yield* Fiber.await(settlerFiber)

@@ -2,11 +2,11 @@ import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
 import { compareCursors, type Cursor, formatCursor } from "../model/cursor.ts"
 import type { Anchor, LateBatch, SourceBatch } from "../plugin/source.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import type { NewMatch, Owner, Storage } from "../storage/storage.ts"
+import type { DeliveryRow, NewMatch, Owner, Storage } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
 import { groupByCursor } from "./group-matches.ts"
 import type { InterestVersions } from "./interest-versions.ts"
-import { type CompiledMonitor, matchEvents, type MatchReport, type SinksOf } from "./matcher.ts"
+import { type CompiledMonitor, failureText, matchEvents, type MatchReport, type SinksOf } from "./matcher.ts"
 import { untilStored } from "./persist.ts"
 import type { NetworkMetrics } from "./metrics.ts"
 import type { PipelineStatus } from "./status.ts"
@@ -66,8 +66,10 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly isEffective: (monitor: CompiledMonitor) => boolean
   readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
-  /** How many rows a sink's worker takes at once. */
-  readonly room: (sink: string) => number
+  /** How many rows a sink's worker takes at once: 0 while it is busy, null when it never does. */
+  readonly room: (sink: string) => number | null
+  /** Whether a sink's rows are not handed over but read by its worker, for a durable buffer. */
+  readonly pulls: (sink: string) => Effect.Effect<boolean>
   readonly dispatch: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
   readonly minted: () => Cursor | null
@@ -84,14 +86,14 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       metrics.count("undecodable", undecodable.length)
       yield* Effect.logWarning(`${undecodable.length} events did not decode and were skipped: ${undecodable[0]}`)
     }
-    for (const { monitor, reason } of failures) {
-      metrics.count("predicateFailures", 1, { monitor })
-      options.onPredicateFailure(monitor, reason)
+    for (const failure of failures) {
+      metrics.count("predicateFailures", 1, { monitor: failure.monitor })
+      options.onPredicateFailure(failure.monitor, failureText(failure))
     }
     if (failures.length > 0) {
       const [first] = failures
       yield* Effect.logError(
-        `the predicate of ${first!.monitor} failed on ${failures.length} events, kept as dead letters: ${first!.reason}`,
+        `the ${first!.path} of ${first!.monitor} failed on ${failures.length} events, kept as dead letters: ${first!.reason}`,
       )
     }
   })
@@ -102,10 +104,11 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     matches: ReadonlyArray<NewMatch>,
     seen: Pending["effective"],
   ) {
-    const sinks = new Set(matches.flatMap((match) => match.sinks))
-    for (let turn = 0; turn < TURNS && [...sinks].some((sink) => options.room(sink) === 0); turn++)
-      yield* Effect.yieldNow
-    const offer = new Map([...sinks].map((sink) => [sink, options.room(sink)]))
+    const sinks = [...new Set(matches.flatMap((match) => match.sinks))]
+    for (let turn = 0; turn < TURNS && sinks.some((sink) => options.room(sink) === 0); turn++) yield* Effect.yieldNow
+    const offer = new Map(sinks.map((sink) => [sink, options.room(sink) ?? 0]))
+    const durable = new Set<string>()
+    for (const sink of sinks) if (yield* options.pulls(sink)) durable.add(sink)
     // A monitor that was edited since it was matched has another revision, whose first batch is still to come.
     const effective = seen.filter(({ monitor }) => !options.isEffective(monitor))
     const checkpoint = matches.length === 0 && tracker.inFlight === 0 ? upTo : null
@@ -115,20 +118,22 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
         anchors,
         matches,
         offer,
+        durable,
         checkpoint,
         effective: effective.map(({ monitor: { id, matchRevision }, from }) => ({ monitor: id, matchRevision, from })),
       })
       .pipe(untilStored(status))
     options.onMinted(upTo)
-    if (matches.length > 0) metrics.minted(matches, yield* Clock.currentTimeMillis)
+    if (matches.length > 0) metrics.minted(matches, minted.rows, yield* Clock.currentTimeMillis)
     for (const { monitor, from } of effective) options.onEffective(monitor, from)
     if (minted.shown > 0) yield* options.onShown(minted.feedPosition)
-    const items: Array<WorkItem> = []
-    for (const { cursor, rows } of groupByCursor(minted.rows)) {
-      const slot: Slot = tracker.begin(cursor, rows.length)
-      for (const row of rows) items.push({ row, slot })
+    const slots = new Map<DeliveryRow, Slot>()
+    for (const { cursor, rows } of groupByCursor(minted.rows.filter(({ slot }) => slot))) {
+      const slot = tracker.begin(cursor, rows.length)
+      for (const row of rows) slots.set(row, slot)
     }
     tracker.begin(upTo, 0)
+    const items = minted.rows.map((row): WorkItem => ({ row, slot: slots.get(row) ?? null }))
     if (checkpoint !== null) yield* checkpoints.stored(checkpoint)
     else checkpoints.wake()
     if (items.length > 0) yield* options.dispatch(items)

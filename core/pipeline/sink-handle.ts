@@ -1,21 +1,27 @@
 import { Deferred, Effect } from "effect"
-import type { Retry } from "../model/resource.ts"
+import type { Aggregate, Retry, Throttle } from "../model/policy.ts"
 import type { Sink } from "../plugin/sink.ts"
 
 /** A sink as the workers of all networks use it. */
 export interface SinkRuntime {
   readonly sink: Sink
   readonly retry: Retry
+  readonly throttle: Throttle | null
+  readonly aggregate: Aggregate | null
+  /** The most deliveries of a network that are under way at once. */
+  readonly concurrency: number
 }
 
 /**
- * The present runtime of a sink resource, replaced when its config changes. Workers notice a change at once, also in
- * the middle of a back-off or an attempt, and wait while there is none.
+ * The present runtime of a sink resource, replaced when its config changes. Workers notice a change, or a pause, at once,
+ * also in the middle of a back-off or an attempt, and wait while there is none.
  */
 export class SinkHandle {
   #runtime: SinkRuntime | null
   #error: string | null
   #isMissing: boolean
+  #isDurable = false
+  #paused: string | null = null
   #changed = Deferred.makeUnsafe<void>()
 
   /** A handle of a sink that does not exist (yet). */
@@ -45,6 +51,21 @@ export class SinkHandle {
     return this.#isMissing
   }
 
+  /** Whether it has a durable buffer: its rows wait in the database, and nothing waits for them. Known without a runtime. */
+  get isDurable(): boolean {
+    return this.#isDurable
+  }
+
+  /** Completes once it has a durable buffer. */
+  untilDurable(): Effect.Effect<void> {
+    return Effect.suspend(() => (this.#isDurable ? Effect.void : Effect.andThen(this.changed, this.untilDurable())))
+  }
+
+  /** Why it is paused, for all networks; null while it is not. */
+  get paused(): string | null {
+    return this.#paused
+  }
+
   /** Completes at the next change. */
   get changed(): Effect.Effect<void> {
     return Deferred.await(this.#changed)
@@ -55,10 +76,22 @@ export class SinkHandle {
     this.#isMissing = true
   }
 
-  replace(runtime: SinkRuntime | null, error: string | null): void {
+  replace(runtime: SinkRuntime | null, error: string | null, isDurable = false): void {
     this.#isMissing = false
+    this.#isDurable = isDurable
     this.#runtime = runtime
     this.#error = error
+    this.#tell()
+  }
+
+  /** Pauses it, or lets it go on (null). */
+  pause(reason: string | null): void {
+    if (this.#paused === reason) return
+    this.#paused = reason
+    this.#tell()
+  }
+
+  #tell(): void {
     const changed = this.#changed
     this.#changed = Deferred.makeUnsafe<void>()
     Deferred.doneUnsafe(changed, Effect.void)

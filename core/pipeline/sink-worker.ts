@@ -1,164 +1,200 @@
-import { type Cause, Effect, Queue } from "effect"
-import type { Retry } from "../model/resource.ts"
-import { deliveryId, type Match, matchBody, retractedBody, type SinkEvent } from "../model/sink-event.ts"
+import { Cause, Clock, Deferred, Effect, Exit, FiberSet } from "effect"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import type { DeliveryRow, Owner, Storage } from "../storage/storage.ts"
-import type { AttemptPolicy } from "./attempt-policy.ts"
-import { deliverWithRetry, type DeliveryResult } from "./delivery.ts"
-import type { Draining } from "./draining.ts"
-import type { HeldLease } from "./lease.ts"
+import type { DeliveryRow } from "../storage/storage.ts"
+import { InFlight } from "./in-flight.ts"
+import { Intake } from "./intake.ts"
+import { OpenBatch } from "./open-batch.ts"
 import { untilStored } from "./persist.ts"
-import type { NetworkMetrics } from "./metrics.ts"
-import type { Settler } from "./settler.ts"
-import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
-import type { PipelineStatus } from "./status.ts"
+import { type Unit, withoutLeft } from "./unit.ts"
+import { makeUnitRunner, type UnitRunnerOptions } from "./unit-runner.ts"
 import type { WorkItem } from "./work-item.ts"
 
-/** Delivers a network's rows to one sink, one after another, in `seq` order. */
+/** Delivers a network's rows to one sink, in `seq` order. */
 export interface SinkWorker {
-  /** Hands rows over in `seq` order; waits while the queue is full: this is the back-pressure of a slow sink. */
+  /** Hands rows over in `seq` order; waits while too many wait: this is the back-pressure of a slow sink. */
   readonly enqueue: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
-  /** How many rows may be minted offered, because the worker would begin with them at once: 0 unless it is idle. */
-  readonly room: () => number
+  /** Hands over rows from before that are owed again; waits for nothing. */
+  readonly enqueueAgain: (items: ReadonlyArray<WorkItem>) => void
+  /** Whether it reads its rows from the database by itself: it is woken instead of handed them. */
+  readonly pulls: () => boolean
+  /**
+   * Begins to pull if the sink has a durable buffer by now, and stays so. To be called when everything that was minted before
+   * is handed over; answers whether it pulls.
+   */
+  readonly takeUpBuffer: () => boolean
+  /** Says that rows were minted for it to read. */
+  readonly wake: () => void
+  /** Completes when the owed rows of earlier runs are read, or need not be waited for. */
+  readonly readBack: Effect.Effect<void>
+  /** Whether it has nothing to do. */
+  readonly isIdle: () => boolean
+  /** How many rows may be minted offered, because it would begin with them at once; null when it never does. */
+  readonly room: () => number | null
   /** Works until interrupted; after `end`, until its rows are done or an attempt fails. */
   readonly run: Effect.Effect<void, StorageError | NotOwner>
   /** No row follows. */
   readonly end: Effect.Effect<void>
 }
 
+export interface SinkWorkerOptions extends UnitRunnerOptions {
+  /** Whether owed rows of earlier runs are to be read first. */
+  readonly readsOwed: boolean
+  /** An owed row as it is delivered; null for one that somebody else delivers. */
+  readonly toItem: (row: DeliveryRow) => WorkItem | null
+  /** Runs before rows are pulled. */
+  readonly beforePull: Effect.Effect<void, StorageError | NotOwner>
+}
+
+type Fault = StorageError | NotOwner
+
 /** The most rows that are marked offered in one commit before their attempts. */
 const CHUNK = 64
 
-/** Rows that wait in memory; beyond it the processor waits. */
-const CAPACITY = 1024
+export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
+  const { sink, handle, storage, owner, status, draining } = options
+  const runner = makeUnitRunner(options)
+  const intake = new Intake<Fault>(
+    (page) => storage.owed(owner.network, sink, page).pipe(untilStored(status)),
+    options.readsOwed,
+    options.toItem,
+  )
+  if (handle.isDurable) intake.pull()
+  const batch = new OpenBatch()
+  const inFlight = new InFlight()
+  let waiting = true
+  let gaveUp = false
 
-const toSinkEvent = (row: DeliveryRow): { readonly event: SinkEvent; readonly body: string } => {
-  const { kind, matchId, monitor, network, payload } = row
-  if (kind === "retracted") return { event: { type: "retracted", match_id: matchId }, body: retractedBody(matchId) }
-  const event = row.event ?? (JSON.parse(payload) as Match).event
-  return { event: { type: "match", id: matchId, monitor, network, event }, body: matchBody(payload) }
-}
+  const limit = () => handle.runtime?.concurrency ?? 1
 
-const nameOf = ({ kind }: DeliveryRow): string => (kind === "match" ? "delivery" : "retraction")
+  /** What the sink's matches are gathered by at present: nothing, if they are refused. */
+  const aggregate = () => (handle.paused === null || handle.isDurable ? (handle.runtime?.aggregate ?? null) : null)
 
-/** A delivery that got no attempt, because those before it had shown that there is nobody to hear it. */
-const SINK_DOWN: DeliveryResult = { _tag: "Dead", attempts: 0, reason: "transient: sink down", judged: false }
+  const hasMore = () => !intake.isEmpty || !batch.isEmpty
 
-export const makeSinkWorker = Effect.fnUntraced(function* (options: {
-  readonly sink: string
-  readonly handle: SinkHandle
-  readonly storage: Storage["Service"]
-  readonly owner: Owner
-  readonly lease: HeldLease
-  readonly metrics: NetworkMetrics
-  readonly status: PipelineStatus
-  readonly settler: Settler
-  readonly draining: Draining
-  readonly policy: AttemptPolicy
-}): Effect.fn.Return<SinkWorker> {
-  const { sink, handle, storage, owner, lease, metrics, status, settler, draining, policy } = options
-  const queue = yield* Queue.bounded<WorkItem, Cause.Done>(CAPACITY)
-  let busy = false
+  const isIdle = () => waiting && inFlight.isEmpty && !hasMore()
 
-  const annotate = (row: DeliveryRow) => Effect.annotateLogs({ sink, monitor: row.monitor, match: row.matchId })
-
-  const onRetry = (row: DeliveryRow, retry: Retry) => (reason: string, attempt: number) => {
-    status.sinks.set(sink, reason)
-    metrics.count("failedAttempts", 1, { sink })
-    return Effect.logWarning(`${nameOf(row)} failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`).pipe(
-      annotate(row),
-    )
-  }
-
-  const deliverRow = (row: DeliveryRow, runtime: SinkRuntime): Effect.Effect<DeliveryResult> =>
-    Effect.suspend(() => {
-      const retry = policy.next(runtime)
-      if (retry === null) return Effect.succeed(SINK_DOWN)
-      const { event, body } = toSinkEvent(row)
-      const delivery = { id: deliveryId(row.matchId, row.life, row.kind), body, nonce: null }
-      return deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry: onRetry(row, retry) })
+  const deliver = (units: ReadonlyArray<Unit>) =>
+    Effect.map(runner.run(units, hasMore), (goesOn) => {
+      if (!goesOn) gaveUp = true
     })
 
-  const tell = (row: DeliveryRow, result: DeliveryResult & { readonly _tag: "Dead" }) =>
-    Effect.logError(
-      `${nameOf(row)} is dead after ${result.attempts} attempts, kept as a dead letter: ${result.reason}`,
-    ).pipe(annotate(row))
+  const work = Effect.fnUntraced(function* (fork: (delivering: Effect.Effect<void, Fault>) => Effect.Effect<unknown>) {
+    /** Delivers units in their order, as many beside each other as the sink takes. */
+    const execute = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
+      if (units.length === 0) return
+      if (limit() === 1) {
+        if (!inFlight.isEmpty) yield* inFlight.untilNone()
+        return yield* deliver(units)
+      }
+      // In one commit; a throttle lets them in one by one.
+      if (handle.paused === null && handle.runtime?.throttle === null) {
+        yield* runner.offer(units.flatMap((unit) => withoutLeft(unit, draining) ?? []))
+      }
+      for (const unit of units) {
+        yield* inFlight.begin(unit, limit)
+        const end = Effect.sync(() => inFlight.end(unit))
+        if (gaveUp) return yield* end
+        yield* fork(Effect.ensuring(deliver([unit]), end))
+      }
+    })
 
-  /** Delivers `items` from `position` on; a change of the sink interrupts it, and it goes on from where it stood. */
-  const deliverFrom = Effect.fnUntraced(function* (
-    items: ReadonlyArray<WorkItem>,
-    position: { next: number },
-    runtime: SinkRuntime,
-  ): Effect.fn.Return<"done" | "given-up"> {
-    while (position.next < items.length) {
-      const item = items[position.next]!
-      const { row } = item
-      if (draining.leaves(row.cursor)) {
-        position.next++
-        continue
-      }
-      const result = yield* deliverRow(row, runtime)
-      policy.ended(result)
-      if (result._tag === "GivenUp") return "given-up"
-      const more = position.next + 1 < items.length || Queue.sizeUnsafe(queue) > 0
-      // The rows behind a delivery that used up its retries wait for the same sink.
-      if (result._tag === "Dead" && !result.judged && more) status.sinks.set(sink, result.reason)
-      else status.sinks.delete(sink)
-      if (result._tag === "Dead" && result !== SINK_DOWN) yield* tell(row, result)
-      const outcome = {
-        seq: row.seq,
-        state: result._tag === "Dead" ? ("dead" as const) : ("delivered" as const),
-        attempts: row.attempts + result.attempts,
-        reason: result._tag === "Dead" ? result.reason : null,
-      }
-      // Handing over and moving on are one step that nothing interrupts: a change of the sink in between would leave the
-      // row without an outcome, or complete its slot twice.
-      const moveOn = () => {
-        position.next++
-      }
-      if (settler.trySettle(item, outcome)) moveOn()
-      else yield* Effect.uninterruptible(Effect.andThen(settler.settle(item, outcome), Effect.sync(moveOn)))
-    }
-    return "done"
-  })
+    /** Waits until it is known how the sink is to be served; false when the pipeline drains before. */
+    const untilKnown: Effect.Effect<boolean> = Effect.suspend(() => {
+      const { runtime, changed, paused, isDurable, error } = handle
+      if (paused === null ? runtime !== null : !isDurable) return Effect.succeed(true)
+      if (!isDurable) status.sinks.set(sink, error ?? "it is being built")
+      return Effect.raceFirst(Effect.as(changed, true), Effect.as(draining.begun, false)).pipe(
+        Effect.tap(() => Effect.sync(() => status.sinks.delete(sink))),
+        Effect.flatMap((goesOn) => (goesOn ? untilKnown : Effect.succeed(false))),
+      )
+    })
 
-  /** Answers whether the worker goes on: not after it gave up because the pipeline drains. */
-  const workChunk = Effect.fnUntraced(function* (items: ReadonlyArray<WorkItem>) {
-    busy = true
-    const offered = items
-      .filter(({ row }) => row.state === "pending" && !draining.leaves(row.cursor))
-      .map(({ row }) => row.seq)
-    if (offered.length > 0) yield* storage.settle(owner, { outcomes: [], offered }).pipe(untilStored(status))
-    const position = { next: 0 }
-    while (position.next < items.length) {
-      const { runtime, changed } = handle
-      if (runtime === null) {
-        status.sinks.set(sink, handle.error ?? "it is being built")
-        const end = yield* Effect.raceFirst(
-          Effect.as(changed, "changed" as const),
-          Effect.as(draining.begun, "drained" as const),
-        )
-        status.sinks.delete(sink)
-        if (end === "drained") return false
-        continue
+    const gather = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
+      const by = aggregate()
+      if (by === null && batch.isEmpty) return units
+      const now = yield* Clock.currentTimeMillis
+      const due = batch.restMs(by, now) === 0 ? batch.flush() : []
+      return [...due, ...batch.gather(units, by, now)]
+    })
+
+    /** Waits until the open batch is due, and sends it; or until it may have grown, or the sink has changed. */
+    const untilDue = Effect.gen(function* () {
+      const { changed } = handle
+      const rest = batch.restMs(aggregate(), yield* Clock.currentTimeMillis)
+      if (rest === 0) return yield* execute(batch.flush())
+      yield* Effect.raceFirst(Effect.timeoutOption(intake.arrival, rest), changed)
+    })
+
+    while (!gaveUp) {
+      // What a durable buffer holds may be more than any drain can wait for.
+      if (intake.pulls && draining.isBegun) break
+      if (!intake.isEmpty) {
+        // Who waits until earlier runs' rows are read does not wait for the sink.
+        yield* intake.pulls ? options.beforePull : intake.fill()
+        gaveUp = !(yield* untilKnown)
+        if (gaveUp) break
+        if (intake.pulls) yield* intake.fill()
+        const units = intake.take(CHUNK)
+        if (units.length > 0) yield* execute(yield* gather(units))
+      } else if (intake.isEnded) {
+        break
+      } else if (batch.isEmpty) {
+        waiting = true
+        yield* intake.arrival
+        waiting = false
+      } else {
+        yield* untilDue
       }
-      const end = yield* Effect.raceFirst(deliverFrom(items, position, runtime), Effect.as(changed, "changed" as const))
-      if (end === "given-up") return false
     }
-    busy = false
-    return true
+    if (!gaveUp) yield* execute(batch.flush())
+    yield* inFlight.untilNone()
   })
 
   return {
-    enqueue: (items) => Effect.asVoid(Queue.offerAll(queue, items)),
-    room: () => (busy || Queue.sizeUnsafe(queue) > 0 ? 0 : CAPACITY),
-    run: Queue.takeBetween(queue, 1, CHUNK).pipe(
-      Effect.flatMap(workChunk),
-      Effect.repeat({ while: (goesOn) => goesOn }),
-      Effect.asVoid,
-      Effect.catchTag("Done", () => Effect.void),
-      Effect.ensuring(Effect.sync(() => status.sinks.delete(sink))),
+    enqueue: (items) => intake.hand(items, handle.untilDurable()),
+    enqueueAgain: (items) => intake.handAgain(items),
+    pulls: () => intake.pulls,
+    takeUpBuffer: () => {
+      if (handle.isDurable && !intake.pulls) intake.pull()
+      return intake.pulls
+    },
+    wake: () => intake.wake(),
+    readBack: Effect.raceFirst(
+      intake.readBack,
+      Effect.andThen(
+        handle.untilDurable(),
+        Effect.sync(() => intake.pull()),
+      ),
     ),
-    end: Effect.asVoid(Queue.end(queue)),
+    isIdle,
+    room: () => {
+      const { runtime, paused, isDurable } = handle
+      if (runtime === null || paused !== null || isDurable) return null
+      if (runtime.throttle !== null || runtime.aggregate !== null) return null
+      return isIdle() ? intake.capacity : 0
+    },
+    run: Effect.gen(function* () {
+      const broken = yield* Deferred.make<never, Fault>()
+      const fibers = yield* FiberSet.make<void, Fault>()
+      const fork = (delivering: Effect.Effect<void, Fault>) =>
+        FiberSet.run(
+          fibers,
+          Effect.onExit(delivering, (exit) =>
+            Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)
+              ? Deferred.failCause(broken, exit.cause)
+              : Effect.void,
+          ),
+        )
+      yield* Effect.raceFirst(work(fork), Deferred.await(broken))
+    }).pipe(
+      Effect.scoped,
+      Effect.ensuring(
+        Effect.sync(() => {
+          intake.close()
+          status.sinks.delete(sink)
+        }),
+      ),
+    ),
+    end: Effect.sync(() => intake.end()),
   }
-})
+}

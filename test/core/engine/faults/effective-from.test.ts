@@ -61,4 +61,35 @@ describe("effectiveFrom", () => {
       assert.deepStrictEqual((yield* storage.resources).monitors[0]!.effectiveFrom, recorded)
     }),
   )
+
+  it.live("of a monitor that is switched off while its first batch is minted is not kept when it is switched on", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      const minting = new Gate("open")
+      const { values, sink } = recorder("mine")
+      const { runtime, storage } = yield* startOver(
+        ({ mint }) => ({ mint: (owner, input) => Effect.andThen(minting.pass, mint(owner, input)) }),
+        { plugins: [scriptedSource(feed)], resources: definitions([sink], { range: 1 }) },
+      )
+      const { putMonitor, monitors } = resourcesOf(runtime)
+      const edited = (enabled: boolean) => allTransfers(["mine"], { predicate: "args.value > 0", enabled })
+      feed.append([transfer(1)])
+      yield* waitForCheckpoint(runtime, "test", 1)
+      yield* putMonitor(edited(true))
+      yield* minting.close
+      feed.append([transfer(2)])
+      yield* minting.reached
+      yield* putMonitor(edited(false))
+      yield* minting.open
+      feed.append([transfer(3)])
+      yield* waitForCheckpoint(runtime, "test", 3)
+      yield* putMonitor(edited(true))
+      // What a runtime that starts now would take for its own.
+      assert.isNull((yield* storage.resources).monitors[0]!.effectiveFrom)
+      feed.append([transfer(4)])
+      yield* waitForCheckpoint(runtime, "test", 4)
+      assert.strictEqual((yield* monitors)[0]!.effectiveFrom?.primary, 3)
+      assert.deepStrictEqual(values, [1, 2, 4])
+    }),
+  )
 })

@@ -110,6 +110,7 @@ describe("a source", () => {
           onEffective: () => {},
           onPredicateFailure: () => {},
           room: () => 0,
+          pulls: () => Effect.succeed(false),
           dispatch: () => Effect.void,
           onShown: () => Effect.void,
           minted: () => null,

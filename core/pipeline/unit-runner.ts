@@ -1,0 +1,267 @@
+import { Clock, Effect } from "effect"
+import type { Throttle } from "../model/policy.ts"
+import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { DeliveryRow, Outcome, Owner, Storage } from "../storage/storage.ts"
+import type { AttemptPolicy } from "./attempt-policy.ts"
+import { deliverWithRetry, type DeliveryResult } from "./delivery.ts"
+import type { Draining } from "./draining.ts"
+import type { HeldLease } from "./lease.ts"
+import type { NetworkMetrics } from "./metrics.ts"
+import { untilStored } from "./persist.ts"
+import type { Settler } from "./settler.ts"
+import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
+import type { PipelineStatus } from "./status.ts"
+import { type Reservation, throttledReason, ThrottleWindow } from "./throttle.ts"
+import { halvesOf, isRetraction, nameOf, offersOf, toSent, type Unit, withoutLeft } from "./unit.ts"
+
+export interface UnitRunnerOptions {
+  readonly sink: string
+  readonly handle: SinkHandle
+  readonly storage: Storage["Service"]
+  readonly owner: Owner
+  readonly lease: HeldLease
+  readonly metrics: NetworkMetrics
+  readonly status: PipelineStatus
+  readonly settler: Settler
+  readonly draining: Draining
+  readonly policy: AttemptPolicy
+  /** Is told that the receiver is gone for good; pauses the sink at once. */
+  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
+}
+
+/** Brings units to a sink as it is configured at the time. */
+export interface UnitRunner {
+  /** Writes what is to be written before units are sent. */
+  readonly offer: (units: ReadonlyArray<Unit>) => Effect.Effect<void, StorageError | NotOwner>
+  /**
+   * Delivers units one after another, each until its outcome is handed over. A change of the sink interrupts it, and it
+   * goes on from where it stood. Answers false when it gave up because the pipeline drains.
+   *
+   * @param more whether other units wait behind these
+   */
+  readonly run: (units: ReadonlyArray<Unit>, more: () => boolean) => Effect.Effect<boolean, StorageError | NotOwner>
+}
+
+/** Units on their way: those before `next` have their outcome. */
+interface Run {
+  units: Array<Unit>
+  next: number
+  readonly more: () => boolean
+}
+
+/** Which units may be sent now, up to `end`, and what the throttle let in for them. */
+interface Admission {
+  readonly end: number
+  readonly throttle: Throttle | null
+  readonly reservation: Reservation
+}
+
+type Dead = DeliveryResult & { readonly _tag: "Dead" }
+
+/** A delivery that got no attempt, because those before it had shown that there is nobody to hear it. */
+const SINK_DOWN: Dead = { _tag: "Dead", attempts: 0, reason: "transient: sink down", judged: false, failure: null }
+
+export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
+  const { sink, handle, storage, owner, lease, metrics, status, settler, draining, policy } = options
+  const window = new ThrottleWindow()
+  /** Why units are refused at present, which is told once. */
+  let refusing: string | null = null
+
+  const annotate = ({ items }: Unit) => {
+    const { monitor, matchId } = items[0]!.row
+    return Effect.annotateLogs(items.length === 1 ? { sink, monitor, match: matchId } : { sink, firstMatch: matchId })
+  }
+
+  /** A durable buffer's rows hold nobody up. */
+  const showTrouble = (reason: string | null) => {
+    if (reason === null || handle.isDurable) status.sinks.delete(sink)
+    else status.sinks.set(sink, reason)
+  }
+
+  const offer = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
+    for (const piece of offersOf(units)) {
+      yield* storage.settle(owner, { outcomes: [], ...piece }).pipe(untilStored(status))
+    }
+    for (const unit of units) unit.write = "nothing"
+  })
+
+  const attempts = (unit: Unit, runtime: SinkRuntime): Effect.Effect<DeliveryResult> =>
+    Effect.suspend(() => {
+      const allowed = policy.next(runtime)
+      if (allowed === null) return Effect.succeed(SINK_DOWN)
+      const retry = handle.isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
+      const { event, delivery } = toSent(unit)
+      const onRetry = (reason: string, attempt: number) => {
+        showTrouble(reason)
+        metrics.count("failedAttempts", 1, { sink })
+        const count = handle.isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
+        return Effect.logWarning(`${nameOf(unit)} failed (${count}): ${reason}`).pipe(annotate(unit))
+      }
+      return deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry })
+    })
+
+  /**
+   * Handing over and moving on are one step that nothing interrupts: a change of the sink in between would leave a row
+   * without an outcome, or complete its slot twice.
+   */
+  const finish = (run: Run, unit: Unit, outcomeOf: (row: DeliveryRow) => Outcome): Effect.Effect<void> => {
+    const { items } = unit
+    if (items.length === 1 && settler.trySettle(items[0]!, outcomeOf(items[0]!.row))) {
+      run.next++
+      return Effect.void
+    }
+    return Effect.forEach(items, (item) => settler.settle(item, outcomeOf(item.row)), { discard: true }).pipe(
+      Effect.andThen(Effect.sync(() => run.next++)),
+      Effect.uninterruptible,
+    )
+  }
+
+  /** Lets units die without an attempt. */
+  const refuse = Effect.fnUntraced(function* (run: Run, end: number, reason: string) {
+    const units = run.units.slice(run.next, end)
+    for (const unit of units) {
+      yield* finish(run, unit, ({ seq, attempts }) => ({
+        seq,
+        state: "dead",
+        attempts: attempts + unit.attempts,
+        reason,
+      }))
+    }
+    if (refusing === reason) return
+    refusing = reason
+    yield* Effect.logWarning(`deliveries are kept as dead letters, unsent: ${reason}`).pipe(
+      Effect.annotateLogs({ sink }),
+    )
+  })
+
+  /** Waits for a change of the sink, or a time; false when the pipeline drains. */
+  const rest = (until: Effect.Effect<void>) =>
+    Effect.raceFirst(Effect.as(until, true), Effect.as(draining.begun, false)).pipe(
+      Effect.map((goesOn) => goesOn && !draining.isBegun),
+    )
+
+  /** Lets in what the throttle allows; null when nothing may be sent now. */
+  const admit = Effect.fnUntraced(function* (run: Run, throttle: Throttle | null): Effect.fn.Return<Admission | null> {
+    const { units, next } = run
+    if (throttle === null) return { end: units.length, throttle, reservation: window.none }
+    const now = yield* Clock.currentTimeMillis
+    const left = window.left(throttle, now)
+    let end = next
+    let matches = 0
+    for (; end < units.length; end++) {
+      if (isRetraction(units[end]!)) continue
+      if (matches === left) break
+      matches++
+    }
+    if (end === next) return null
+    return { end, throttle, reservation: matches === 0 ? window.none : window.reserve(throttle, matches, now) }
+  })
+
+  /** What follows from a match that the throttle does not let in; false when the pipeline drains. */
+  const holdBack = Effect.fnUntraced(function* (run: Run, throttle: Throttle, changed: Effect.Effect<void>) {
+    if (handle.isDurable) {
+      const wait = window.waitMs(throttle, yield* Clock.currentTimeMillis)
+      return yield* rest(Effect.raceFirst(Effect.sleep(wait), changed))
+    }
+    let end = run.next
+    while (end < run.units.length && !isRetraction(run.units[end]!)) end++
+    metrics.count("throttled", end - run.next, { sink })
+    yield* refuse(run, end, throttledReason(throttle))
+    return true
+  })
+
+  const deliverUpTo = Effect.fnUntraced(function* (
+    run: Run,
+    admission: Admission,
+    runtime: SinkRuntime,
+  ): Effect.fn.Return<"goes on" | "given up"> {
+    const { end, throttle, reservation } = admission
+    while (run.next < end) {
+      const unit = withoutLeft(run.units[run.next]!, draining)
+      if (unit === null) {
+        run.next++
+        continue
+      }
+      const result = yield* attempts(unit, runtime)
+      policy.ended(result)
+      if (result._tag === "GivenUp") return "given up"
+      if (throttle !== null && result._tag === "Delivered" && !isRetraction(unit)) {
+        window.spend(throttle, reservation, yield* Clock.currentTimeMillis)
+      }
+      const dead = result._tag === "Dead" ? result : null
+      if (dead?.failure?._tag === "TooLarge" && unit.items.length > 1) {
+        run.units.splice(run.next, 1, ...halvesOf(unit, dead.attempts))
+        return "goes on"
+      }
+      // The rows behind a delivery that used up its retries wait for the same sink.
+      const waits = dead !== null && !dead.judged && (run.next + 1 < run.units.length || run.more())
+      showTrouble(waits ? dead.reason : null)
+      const attempted = unit.attempts + result.attempts
+      yield* finish(run, unit, (row) => ({
+        seq: row.seq,
+        state: dead === null ? "delivered" : "dead",
+        attempts: row.attempts + attempted,
+        reason: dead === null ? null : dead.reason,
+      }))
+      if (dead === null) {
+        if (unit.items.length > 1) metrics.count("digests", 1, { sink })
+        continue
+      }
+      if (dead !== SINK_DOWN) yield* tell(unit, attempted, dead.reason)
+      if (dead.failure?._tag === "Permanent" && dead.failure.gone === true) {
+        yield* options.onGone(sink, dead.failure.reason)
+        return "goes on"
+      }
+    }
+    return "goes on"
+  })
+
+  const tell = (unit: Unit, attempted: number, reason: string) =>
+    Effect.logError(`${nameOf(unit)} is dead after ${attempted} attempts, kept as a dead letter: ${reason}`).pipe(
+      annotate(unit),
+    )
+
+  /** A drain leaves what lies behind its bound, unless its attempt has begun. */
+  const leave = (run: Run) => {
+    if (!draining.isBegun) return
+    run.units = run.units.slice(run.next).flatMap((unit) => withoutLeft(unit, draining) ?? [])
+    run.next = 0
+  }
+
+  const run = Effect.fnUntraced(function* (
+    units: ReadonlyArray<Unit>,
+    more: () => boolean,
+  ): Effect.fn.Return<boolean, StorageError | NotOwner> {
+    const run: Run = { units: [...units], next: 0, more }
+    while (true) {
+      leave(run)
+      if (run.next === run.units.length) return true
+      const { runtime, changed, paused } = handle
+      if (paused !== null && !handle.isDurable) {
+        showTrouble(null)
+        yield* refuse(run, run.units.length, `permanent: sink paused: ${paused}`)
+        continue
+      }
+      if (runtime === null || paused !== null) {
+        showTrouble(handle.error ?? "it is being built")
+        const goesOn = yield* rest(changed)
+        showTrouble(null)
+        if (goesOn) continue
+        return false
+      }
+      const admission = yield* admit(run, runtime.throttle)
+      if (admission === null) {
+        if (yield* holdBack(run, runtime.throttle!, changed)) continue
+        return false
+      }
+      refusing = null
+      yield* offer(run.units.slice(run.next, admission.end))
+      const end = yield* Effect.raceFirst(deliverUpTo(run, admission, runtime), Effect.as(changed, "goes on" as const))
+      // What failed, or was not sent after all, counts for nothing.
+      window.giveBack(admission.reservation)
+      if (end === "given up") return false
+    }
+  })
+
+  return { offer, run }
+}
