@@ -1,9 +1,8 @@
 import { Schema } from "effect"
 import { Problem } from "../model/problem.ts"
 
-/** A resource was refused; nothing was changed. Holds every problem. `UNSUPPORTED`: valid, but not built yet. */
+/** A resource was refused; nothing was changed. Holds every problem. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
-  code: Schema.Literals(["INVALID", "UNSUPPORTED"]),
   resource: Schema.String,
   problems: Schema.Array(Problem),
 }) {
@@ -22,6 +21,23 @@ export class Conflict extends Schema.TaggedError<Conflict>()("Conflict", { reaso
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {
   override get message() {
     return `${this.resource} does not exist`
+  }
+}
+
+/** Why a dead letter is not sent again, for a person. */
+const noReplayReasons = {
+  RETRACTED: "its match was taken back since, so the receiver must not get it any more; discard the letter",
+  NO_REPLAY_RETRACTED: "it is a retraction, which offerRetractions sends again, with all others that died at its sink",
+  NO_REPLAY_PAYLOAD: "what it was to deliver was not kept; discard it, and rewind the network to match it again",
+} as const
+
+/** A dead letter cannot be sent again; it is kept. */
+export class NotReplayable extends Schema.TaggedError<NotReplayable>()("NotReplayable", {
+  id: Schema.String,
+  code: Schema.Literals(["RETRACTED", "NO_REPLAY_RETRACTED", "NO_REPLAY_PAYLOAD"]),
+}) {
+  override get message() {
+    return `dead letter "${this.id}" cannot be replayed: ${noReplayReasons[this.code]}`
   }
 }
 

@@ -16,6 +16,7 @@ import type { FeedHub } from "./feed/hub.ts"
 import type { NetworkCondition } from "./network-condition.ts"
 import type { Ownership } from "./ownership.ts"
 import { messageOf } from "./message-of.ts"
+import type { Replays } from "./replays/replays.ts"
 import { readinessOf } from "./readiness.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 import { runSource } from "./source-runner.ts"
@@ -37,6 +38,12 @@ export interface PipelineRunOptions {
   readonly commands: Queue.Queue<Command>
   readonly interests: InterestVersions
   readonly publishInterests: () => void
+  /** Builds the pipeline while nothing is made owed that it would have to be handed. */
+  readonly opening: <A, E, R>(open: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Lets replays rest, for as long as what the pipeline is drained for takes. */
+  readonly replays: Pick<Replays, "isReplaying" | "forget" | "leave" | "rest">
+  /** Is told that a sink's receiver is gone. */
+  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   /** Keeps the change that is to run once no pipeline does. */
   readonly keepChange: (change: Effect.Effect<void>) => void
 }
@@ -48,8 +55,13 @@ export const runPipeline = Effect.fnUntraced(function* (
   options: PipelineRunOptions,
 ): Effect.fn.Return<void, PipelineFault, Scope.Scope | Egress | Secrets> {
   const { condition } = options
-  const opened = yield* openPipeline(options)
-  condition.pipeline = opened
+  const opened = yield* options.opening(
+    Effect.tap(openPipeline(options), (pipeline) =>
+      Effect.sync(() => {
+        condition.pipeline = pipeline
+      }),
+    ),
+  )
   return yield* Effect.raceFirst(work(options, opened), opened.fault).pipe(
     Effect.ensuring(
       Effect.sync(() => {
@@ -70,7 +82,11 @@ const openPipeline = ({
   condition,
   metrics,
   interests,
+  replays,
+  onGone,
 }: PipelineRunOptions) => {
+  // What is read from here on is read after the outcomes of all replays that are over.
+  replays.forget()
   /** The entry that holds this very compilation: none for a monitor that is gone or was edited since. */
   const presentEntry = (monitor: CompiledMonitor): MonitorEntry | undefined => {
     const entry = catalog.monitors.get(monitor.id)
@@ -84,6 +100,8 @@ const openPipeline = ({
     interests,
     sinksOf: (monitor) => catalog.sinksOf(network, monitor),
     sinkHandle: sinks.handle,
+    isReplaying: replays.isReplaying,
+    onGone,
     isEffective: (monitor) => presentEntry(monitor)?.effectiveFrom !== null,
     onEffective: (monitor, from) => {
       const entry = presentEntry(monitor)
@@ -183,6 +201,13 @@ const work = Effect.fnUntraced(function* (
     return yield* running.drain({ deadlineMs, leaveAfter })
   })
 
+  /** Drains the pipeline, and lets replays rest within the same time. */
+  const close = (deadlineMs: number, leaveAfter: Cursor | null) =>
+    Effect.suspend(() => {
+      options.replays.leave()
+      return Effect.all([drain(deadlineMs, leaveAfter), options.replays.rest(deadlineMs)], { concurrency: 2 })
+    }).pipe(Effect.map(([drained]) => drained))
+
   const invalidatedBy = (command: Command): Invalidated | undefined =>
     command._tag === "SourceEnded" &&
     source.isPresent(command.run) &&
@@ -207,7 +232,7 @@ const work = Effect.fnUntraced(function* (
         yield* record(invalidated)
       }
     }
-    if (yield* drain(options.drainTimeoutMs, leaveAfter)) return
+    if (yield* close(options.drainTimeoutMs, leaveAfter)) return
     yield* Effect.logWarning(
       `not everything was delivered within ${options.drainTimeoutMs} ms; the rest is sent at the next start`,
     )
@@ -231,12 +256,12 @@ const work = Effect.fnUntraced(function* (
         return
       }
       case "Between": {
-        yield* drain(0, null)
+        yield* close(0, null)
         return
       }
       case "TakeBack": {
         condition.takingBack = takingBackTo(command.from)
-        yield* drain(options.drainTimeoutMs, command.from)
+        yield* close(options.drainTimeoutMs, command.from)
         return
       }
       case "Refresh": {
@@ -252,7 +277,7 @@ const work = Effect.fnUntraced(function* (
         if (invalidated !== undefined) {
           yield* record(invalidated)
           condition.takingBack = takingBackTo(invalidated.from)
-          yield* drain(options.drainTimeoutMs, invalidated.from)
+          yield* close(options.drainTimeoutMs, invalidated.from)
           return
         }
         if (source.isPresent(command.run)) yield* onSourceEnded(command.exit)

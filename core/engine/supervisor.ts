@@ -1,4 +1,4 @@
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Queue, type Scope } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Queue, type Scope, Semaphore } from "effect"
 import { InterestVersions } from "../pipeline/interest-versions.ts"
 import { exposeGauges, NetworkMetrics } from "../pipeline/metrics.ts"
 import { untilStored } from "../pipeline/persist.ts"
@@ -7,7 +7,7 @@ import type { Egress } from "../plugin/egress.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import { NotOwner, type StorageError } from "../storage/error.ts"
-import type { Invalidation, Owner, Storage } from "../storage/storage.ts"
+import type { DeliveryRow, Invalidation, Owner, Storage } from "../storage/storage.ts"
 import type { Catalog } from "./catalog.ts"
 import { Conflict } from "./error.ts"
 import type { FeedHub } from "./feed/hub.ts"
@@ -17,9 +17,20 @@ import { claimNetwork, type Ownership, releaseNetwork } from "./ownership.ts"
 import { messageOf } from "./message-of.ts"
 import { runPipeline } from "./pipeline-run.ts"
 import { readinessOf } from "./readiness.ts"
+import { makeReplays, type Replays } from "./replays/replays.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 import type { Command } from "./supervisor-command.ts"
 import { makeTakingBack, takingBackTo } from "./taking-back.ts"
+
+/** What may be done to the rows of a network for as long as this process owns it. */
+export interface Tenure {
+  readonly owner: Owner
+  readonly replays: Replays
+  /** Makes rows owed, and hands them to the pipeline if there is one; without one, the next finds them. */
+  readonly offer: <E>(
+    write: Effect.Effect<ReadonlyArray<DeliveryRow>, E>,
+  ) => Effect.Effect<ReadonlyArray<DeliveryRow>, E>
+}
 
 /** Runs one network for as long as this process owns it: its pipeline while it can, and what is to be taken back. */
 export interface Supervisor {
@@ -36,6 +47,8 @@ export interface Supervisor {
   readonly takeBack: (
     what: Pick<Invalidation, "from" | "cause">,
   ) => Effect.Effect<void, Conflict | NotOwner | StorageError>
+  /** Fails while this process does not own the network, or not yet. */
+  readonly tenure: Effect.Effect<Tenure, Conflict | NotOwner>
   /**
    * Drains and ends; succeeds when nothing of the network runs any more and its lease is given back. `finish` carries
    * out first what is being taken back, however long the sinks take.
@@ -72,6 +85,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   readonly journalDepth: () => number
   /** Brings what this process knows of the network's monitors in line with what another owner recorded. */
   readonly onClaimed: Effect.Effect<void, StorageError>
+  /** Is told that a sink's receiver is gone. */
+  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   /** Housekeeping beside the pipeline; runs until interrupted. */
   readonly maintain: (owner: Owner) => Effect.Effect<void>
 }): Effect.fn.Return<Supervisor, never, Scope.Scope | Egress | Secrets> {
@@ -86,7 +101,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     inFlight: condition.pipeline?.inFlight() ?? 0,
   }))
   let published: ReadonlyArray<unknown> = []
-  let ownership: Ownership | null = null
+  let present: Tenure | null = null
+  const opening = yield* Semaphore.make(1)
   /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
   let change: Effect.Effect<void> | null = null
   let refreshing = false
@@ -128,7 +144,10 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
         Effect.gen(function* () {
           const command = yield* Queue.take(commands)
           if (command._tag === "Refresh") refreshing = false
-          if (command._tag === "Between") yield* command.change
+          if (command._tag === "Between") {
+            if (present !== null) yield* present.replays.rest(0)
+            yield* command.change
+          }
         }),
       )
     }
@@ -185,6 +204,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       journalDepth: options.journalDepth(),
       invalidation,
       sinkHandle: sinks.handle,
+      onGone: options.onGone,
       onShown: (position) => hub.shown(network, position),
     })
     const fiber = yield* Effect.forkScoped(taking.run)
@@ -200,6 +220,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   /** Looks at the rows and does what follows from them; answers whether there is more to do. */
   const step = Effect.fnUntraced(function* (
     owned: Ownership,
+    replays: Replays,
   ): Effect.fn.Return<boolean, PipelineFault, Scope.Scope | Egress | Secrets> {
     condition.takingBack = null
     yield* settleWaiting
@@ -207,10 +228,13 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     yield* readRow
     const invalidation = yield* storage.invalidation(network).pipe(untilStored(condition.status))
     if (invalidation !== null) {
+      // A replay that is under way could be heard behind the retraction of its match.
+      yield* replays.rest(options.drainTimeoutMs)
       yield* takeBack(owned, invalidation)
       return true
     }
-    if (condition.ending === "finish") return false
+    if (condition.ending !== null) return false
+    replays.resume()
     if (condition.paused) {
       yield* Queue.peek(commands)
       return true
@@ -223,6 +247,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       metrics,
       commands,
       interests,
+      replays,
+      opening: opening.withPermits(1),
       publishInterests: () => {
         refreshing = false
         publishInterests()
@@ -234,23 +260,40 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     return true
   })
 
-  const live = Effect.fnUntraced(function* (owned: Ownership) {
-    while (yield* Effect.scoped(step(owned))) yield* runChange
+  const live = Effect.fnUntraced(function* (owned: Ownership, replays: Replays) {
+    while (yield* Effect.scoped(step(owned, replays))) yield* runChange
+    yield* replays.rest(options.drainTimeoutMs)
   })
+
+  const offer: Tenure["offer"] = (write) =>
+    // No pipeline is opened in between, which would find some of them, or none.
+    Effect.uninterruptible(
+      opening.withPermits(1)(Effect.tap(write, (rows) => condition.pipeline?.handOver(rows) ?? Effect.void)),
+    )
 
   /** Owns the network until it is told to stop. */
   const tenure = Effect.gen(function* () {
     const owned = yield* own
     if (owned === null) return
-    ownership = owned
+    const replays = yield* makeReplays({
+      network,
+      ownership: owned,
+      storage,
+      status: condition.status,
+      metrics,
+      sinkHandle: sinks.handle,
+      onGone: options.onGone,
+    })
+    present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))
     yield* Effect.forkScoped(options.maintain(owned.owner))
-    yield* Effect.raceFirst(live(owned), owned.lease.keep(storage, owned.owner, condition.status))
+    const kept = Effect.raceFirst(owned.lease.keep(storage, owned.owner, condition.status), replays.fault)
+    yield* Effect.raceFirst(live(owned, replays), kept)
     yield* releaseNetwork(storage, owned.owner)
   }).pipe(
     Effect.ensuring(
       Effect.sync(() => {
-        ownership = null
+        present = null
       }),
     ),
     Effect.scoped,
@@ -292,9 +335,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     return Effect.asVoid(Queue.offer(commands, { _tag: "Refresh" }))
   })
 
-  /** The claim that a change of the network's row is made under. */
-  const present = Effect.suspend((): Effect.Effect<Owner, Conflict | NotOwner> => {
-    if (ownership !== null) return Effect.succeed(ownership.owner)
+  const presentTenure = Effect.suspend((): Effect.Effect<Tenure, Conflict | NotOwner> => {
+    if (present !== null) return Effect.succeed(present)
     if (condition.heldBy !== null) return Effect.fail(new NotOwner({ network }))
     const why = condition.fault ?? condition.status.trouble ?? "it is starting"
     return Effect.fail(new Conflict({ reason: `network "${network}" does not run yet: ${why}; try again` }))
@@ -316,7 +358,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     pause: (paused) =>
       Effect.uninterruptible(
         Effect.gen(function* () {
-          yield* storage.pause(yield* present, paused)
+          yield* storage.pause((yield* presentTenure).owner, paused)
           pauses++
           condition.paused = paused
           yield* refresh
@@ -326,11 +368,13 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       Effect.uninterruptible(
         Effect.gen(function* () {
           const told = Queue.offer(commands, { _tag: "TakeBack", from: what.from })
-          yield* Effect.ensuring(storage.invalidate(yield* present, what), told)
+          yield* Effect.ensuring(storage.invalidate((yield* presentTenure).owner, what), told)
         }),
       ),
+    tenure: presentTenure,
     stop: Effect.fnUntraced(function* (ending: Ending) {
       condition.ending = ending
+      present?.replays.leave()
       const finished = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))
       if (ending === "finish") return yield* finished
       const inTime = yield* Effect.timeoutOption(finished, options.drainTimeoutMs + STOP_GRACE_MS)

@@ -4,6 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { check } from "./check.ts"
+import { deadLetters } from "./dead-letters.ts"
 import { devnet } from "./devnet.ts"
 import { loggingLayer } from "./logging.ts"
 import { packageRoot } from "./package-root.ts"
@@ -14,7 +15,7 @@ const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "
 
 Command.make("blockwatcher").pipe(
   Command.withDescription("Watches chains and delivers what matches, at least once."),
-  Command.withSubcommands([serve, devnet, check]),
+  Command.withSubcommands([serve, devnet, check, deadLetters]),
   Command.run({ version }),
   Effect.provide(
     Layer.mergeAll(

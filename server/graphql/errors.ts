@@ -1,6 +1,13 @@
 import { Cause, Effect, Predicate } from "effect"
 import { GraphQLError } from "graphql"
-import type { Conflict, InvalidPosition, NotFound, Refused, StalePosition } from "../../core/engine/error.ts"
+import type {
+  Conflict,
+  InvalidPosition,
+  NotFound,
+  NotReplayable,
+  Refused,
+  StalePosition,
+} from "../../core/engine/error.ts"
 import type { SourceError } from "../../core/plugin/error.ts"
 import type { NotOwner, StorageError } from "../../core/storage/error.ts"
 
@@ -9,6 +16,7 @@ export type EngineError =
   | Refused
   | Conflict
   | NotFound
+  | NotReplayable
   | StalePosition
   | InvalidPosition
   | NotOwner
@@ -16,6 +24,7 @@ export type EngineError =
   | SourceError
 
 const codes = {
+  Refused: "INVALID",
   Conflict: "CONFLICT",
   NotFound: "NOT_FOUND",
   StalePosition: "STALE_POSITION",
@@ -24,14 +33,16 @@ const codes = {
   StorageError: "STORAGE_UNAVAILABLE",
   SourceUnavailable: "SOURCE_UNAVAILABLE",
   SourceRefused: "SOURCE_REFUSED",
-} as const satisfies Record<Exclude<EngineError, Refused>["_tag"], string>
+} as const satisfies Record<Exclude<EngineError["_tag"], "NotReplayable">, string>
 
 const extensions = (error: EngineError): Record<string, unknown> => {
   switch (error._tag) {
     case "Refused":
-      return { code: error.code, problems: error.problems }
+      return { code: codes.Refused, problems: error.problems }
     case "StalePosition":
       return { code: codes.StalePosition, oldest: error.oldest }
+    case "NotReplayable":
+      return { code: error.code }
     default:
       return { code: codes[error._tag] }
   }

@@ -14,7 +14,7 @@ const DeliveryKindType = builder.enumType("DeliveryKind", {
   } as const,
 })
 
-const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implement({
+export const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implement({
   description: "A delivery that used up its retries, kept until it is replayed or discarded.",
   fields: (t) => ({
     id: t.exposeID("id", { description: "Stable." }),

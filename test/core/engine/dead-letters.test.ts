@@ -1,12 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { DeadLetters, deadLetterSeq, type DeadLettersRequest, noReplay } from "../../../core/engine/dead-letters.ts"
+import { Blockwatcher } from "../../../core/engine/blockwatcher.ts"
+import { parseDeadLetterId } from "../../../core/engine/dead-letter-id.ts"
+import { DeadLetters, type DeadLettersRequest } from "../../../core/engine/dead-letters.ts"
 import { encodePayload } from "../../../core/model/sink-event.ts"
 import { layerSqlite } from "../../../core/storage/sqlite/layer.ts"
 import { Storage } from "../../../core/storage/storage.ts"
+import { noReplay } from "../../../core/storage/tuples/dead-letter.ts"
 import { lease } from "../storage/builders.ts"
 
-const database = () => DeadLetters.layer.pipe(Layer.provideMerge(Layer.fresh(layerSqlite({ path: ":memory:" }))))
+/** A runtime without resources of its own, with the database beneath it. */
+const database = () =>
+  Layer.flatMap(Layer.fresh(layerSqlite({ path: ":memory:" })), (storage) =>
+    Layer.merge(Layer.succeedContext(storage), Blockwatcher.layer({ storage: Layer.succeedContext(storage) })),
+  )
 
 const payload = (network: string, id: string, monitor: string) =>
   encodePayload({ id, monitor, network, event: { of: id } })
@@ -38,6 +45,7 @@ const die = Effect.fnUntraced(function* (network: string, count: number) {
       }
     }),
     offer: new Map(),
+    durable: new Set(),
     effective: [],
   })
   for (const { seq } of rows.toReversed())
@@ -84,7 +92,7 @@ describe("dead letters", () => {
         replayable: true,
         whyNot: null,
       })
-      assert.strictEqual(deadLetterSeq(id), rows[0]!.seq)
+      assert.deepStrictEqual(parseDeadLetterId(id), { network: "a", seq: rows[0]!.seq })
       assert.isTrue(Number.isSafeInteger(died) && Number.isSafeInteger(createdAt))
     }).pipe(Effect.provide(database())),
   )
@@ -152,8 +160,17 @@ describe("dead letters", () => {
   })
 
   it("have ids that stand for one row and are not taken for anything else", () => {
-    for (const id of ["", "5", "c2VxOg", btoa("died:5").replaceAll("=", ""), btoa("seq:05").replaceAll("=", "")])
-      assert.isNull(deadLetterSeq(id), id)
-    assert.strictEqual(deadLetterSeq(btoa("seq:5").replaceAll("=", "")), 5)
+    const token = (text: string) => btoa(text).replaceAll("=", "")
+    for (const id of [
+      "",
+      "5",
+      "c2VxOg",
+      token("died:5"),
+      token("letter:a:05"),
+      token("letter:5"),
+      token("letter:a:b:5"),
+    ])
+      assert.isNull(parseDeadLetterId(id), id)
+    assert.deepStrictEqual(parseDeadLetterId(token("letter:a:5")), { network: "a", seq: 5 })
   })
 })

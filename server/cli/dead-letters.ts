@@ -1,0 +1,186 @@
+import { Console, Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { readAddress } from "./dead-letters/address.ts"
+import { CommandFailed } from "./dead-letters/command-failed.ts"
+import { DISCARD, DISCARD_ALL, type Letter, LIST, OFFER, REPLAY, REPLAY_ALL } from "./dead-letters/operations.ts"
+import { table } from "./dead-letters/table.ts"
+
+const network = Flag.String("network").pipe(Flag.withDescription("The network whose dead letters are meant."))
+const sink = Flag.String("sink").pipe(Flag.withDescription("Only letters to this sink."))
+const monitor = Flag.String("monitor").pipe(Flag.withDescription("Only letters of this monitor."), Flag.optional)
+
+const common = {
+  url: Flag.String("url").pipe(
+    Flag.withDescription(
+      "The server's GraphQL; unless given, as BLOCKWATCHER_HOST and BLOCKWATCHER_PORT say (http://127.0.0.1:4000/graphql). Its token is read from BLOCKWATCHER_API_TOKEN.",
+    ),
+    Flag.optional,
+  ),
+  json: Flag.Boolean("json").pipe(Flag.withDescription("Prints JSON."), Flag.withDefault(false)),
+}
+
+const filter = { network: Flag.optional(network), sink: Flag.optional(sink), monitor }
+
+const ids = Argument.String("id").pipe(
+  Argument.withDescription("Ids of letters, as the list shows them; or --network for all of a network."),
+  Argument.variadic(),
+)
+
+type Operation = typeof LIST | typeof REPLAY | typeof REPLAY_ALL | typeof DISCARD | typeof DISCARD_ALL | typeof OFFER
+
+/** Asks the server; variables that are not set are left out. */
+const send = Effect.fnUntraced(function* <O extends Operation>(
+  url: Option.Option<string>,
+  { query, shape }: O,
+  variables: Readonly<Record<string, Option.Option<unknown>>>,
+) {
+  const address = yield* readAddress(url)
+  // The client takes a while to load, which the help text need not wait for.
+  const { ask } = yield* Effect.promise(() => import("./dead-letters/ask.ts"))
+  const set = Object.entries(variables).flatMap(([name, value]) => (Option.isSome(value) ? [[name, value.value]] : []))
+  return (yield* ask(address, { query, variables: Object.fromEntries(set) }, shape)) as O["shape"]["Type"]
+})
+
+/** What is meant: the letters that are named, or all that a filter shows. */
+const target = Effect.fnUntraced(function* (
+  named: ReadonlyArray<string>,
+  { network, sink, monitor }: { readonly [name in "network" | "sink" | "monitor"]: Option.Option<string> },
+) {
+  const all = Option.isSome(network)
+  if (all === named.length > 0) {
+    return yield* new CommandFailed({ reason: "name either the letters by their ids, or a network by --network" })
+  }
+  if (!all && (Option.isSome(sink) || Option.isSome(monitor))) {
+    return yield* new CommandFailed({ reason: "--sink and --monitor go with --network, not with ids" })
+  }
+  return all
+})
+
+const print = (json: boolean, value: unknown, text: string) => Console.log(json ? JSON.stringify(value, null, 2) : text)
+
+const HEADING = ["ID", "DIED", "SINK", "MONITOR", "KIND", "AT", "ATTEMPTS", "REPLAY", "REASON"]
+
+const lineOf = (letter: Letter): ReadonlyArray<string> => [
+  letter.id,
+  letter.createdAt,
+  letter.sink,
+  letter.monitor,
+  letter.kind,
+  `${letter.cursor.primary}:${letter.cursor.secondary}`,
+  `${letter.attempts}`,
+  letter.whyNot ?? "yes",
+  letter.reason,
+]
+
+const list = Command.make(
+  "list",
+  {
+    ...common,
+    network,
+    sink: Flag.optional(sink),
+    monitor,
+    first: Flag.Int("first").pipe(
+      Flag.withDescription("The most letters that are shown, 1 to 1000."),
+      Flag.withDefault(50),
+    ),
+    after: Flag.String("after").pipe(
+      Flag.withDescription("Goes on behind a page, by the cursor that it ended with."),
+      Flag.optional,
+    ),
+  },
+  Effect.fnUntraced(function* ({ url, json, network, sink, monitor, first, after }) {
+    const variables = { network: Option.some(network), sink, monitor, first: Option.some(first), after }
+    const { deadLetters } = yield* send(url, LIST, variables)
+    const { totalCount, pageInfo } = deadLetters
+    const letters = deadLetters.edges.map(({ node }) => node)
+    const rest = pageInfo.hasNextPage ? `; go on with --after ${pageInfo.endCursor}` : ""
+    const footer = `${letters.length} of ${totalCount} dead letters${rest}`
+    yield* print(
+      json,
+      { totalCount, ...pageInfo, deadLetters: letters },
+      letters.length === 0 ? footer : `${table(HEADING, letters.map(lineOf))}\n\n${footer}`,
+    )
+  }),
+).pipe(Command.withDescription("Lists dead letters, the oldest first."))
+
+/** Does the same to each letter: what fails for one says nothing of the next. Fails at the end if it did not go well for all. */
+const each = Effect.fnUntraced(function* <E, R>(
+  json: boolean,
+  ids: ReadonlyArray<string>,
+  act: (id: string) => Effect.Effect<{ readonly done: boolean; readonly said: string }, E | CommandFailed, R>,
+) {
+  const results = yield* Effect.forEach(ids, (id) =>
+    act(id).pipe(
+      Effect.catchIf(
+        (error) => error instanceof CommandFailed,
+        ({ reason }) => Effect.succeed({ done: false, said: reason }),
+      ),
+      Effect.map(({ done, said }) => ({ id, done, said })),
+    ),
+  )
+  yield* print(json, results, results.map(({ id, said }) => `${id}: ${said}`).join("\n"))
+  const failed = results.filter(({ done }) => !done).length
+  if (failed > 0) return yield* new CommandFailed({ reason: `it failed for ${failed} of ${results.length} letters` })
+})
+
+const replay = Command.make(
+  "replay",
+  {
+    ...common,
+    ...filter,
+    ids,
+    first: Flag.Int("first").pipe(
+      Flag.withDescription("With --network: the most letters that are sent, 1 to 10000 (500)."),
+      Flag.optional,
+    ),
+  },
+  Effect.fnUntraced(function* ({ url, json, ids: named, first, ...by }) {
+    if (yield* target(named, by)) {
+      const { replayDeadLetters: counts } = yield* send(url, REPLAY_ALL, { ...by, first })
+      const { delivered, failed, skipped } = counts
+      yield* print(json, counts, `${delivered} delivered, ${failed} failed, ${skipped} left as they were`)
+      if (failed > 0) return yield* new CommandFailed({ reason: `${failed} letters failed again; the list says why` })
+      return
+    }
+    yield* each(json, named, (id) =>
+      Effect.map(send(url, REPLAY, { id: Option.some(id) }), ({ replayDeadLetter: { delivered, deadLetter } }) => ({
+        done: delivered,
+        said:
+          deadLetter === null ? "delivered" : `kept after ${deadLetter.attempts} attempts in all: ${deadLetter.reason}`,
+      })),
+    )
+  }),
+).pipe(
+  Command.withDescription(
+    "Sends dead letters again, as their sinks are configured now: those that are named, or the oldest of a network.",
+  ),
+)
+
+const discard = Command.make(
+  "discard",
+  { ...common, ...filter, ids },
+  Effect.fnUntraced(function* ({ url, json, ids: named, ...by }) {
+    if (yield* target(named, by)) {
+      const { discardDeadLetters: discarded } = yield* send(url, DISCARD_ALL, by)
+      return yield* print(json, { discarded }, `${discarded} dead letters are discarded`)
+    }
+    yield* each(json, named, (id) =>
+      Effect.as(send(url, DISCARD, { id: Option.some(id) }), { done: true, said: "discarded" }),
+    )
+  }),
+).pipe(Command.withDescription("Gives dead letters up unsent, for good: those that are named, or all of a network."))
+
+const offerRetractions = Command.make(
+  "offer-retractions",
+  { ...common, network, sink },
+  Effect.fnUntraced(function* ({ url, json, network, sink }) {
+    const variables = { network: Option.some(network), sink: Option.some(sink) }
+    const { offerRetractions: offered } = yield* send(url, OFFER, variables)
+    yield* print(json, { offered }, `${offered} retractions are sent again`)
+  }),
+).pipe(Command.withDescription("Sends the retractions again that died at a sink."))
+
+export const deadLetters = Command.make("dead-letters").pipe(
+  Command.withDescription("Lists, replays and discards what a running server could not deliver."),
+  Command.withSubcommands([list, replay, discard, offerRetractions]),
+)

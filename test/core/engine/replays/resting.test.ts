@@ -1,0 +1,188 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { type Storage, StorageError, Transient } from "../../../../core/index.ts"
+import { networkNow, resourcesOf } from "../../../support/runtime.ts"
+import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
+import { databaseFile, definitions, endsInTime, transfer, waitForNetwork } from "../faults/support.ts"
+import { startProcess } from "../owners/support.ts"
+import { lettersOf, waitForEnd, waitForState } from "../taking-back/support.ts"
+import { deathOf, held, lettersIn, NO, refuser, startWithLetters } from "./support.ts"
+
+const hour = 3_600_000
+const patient = { timeoutMs: hour, retry: { maxAttempts: 8, initialBackoffMs: hour, maxBackoffMs: hour } }
+
+/** A process of its own over a file, with the letters of two transfers. */
+const running = Effect.fnUntraced(function* (alter?: (storage: Storage["Service"]) => Partial<Storage["Service"]>) {
+  const path = yield* databaseFile
+  const feed = new ScriptedFeed()
+  feed.append([transfer(1)], [transfer(2)])
+  const a = refuser("a", patient)
+  const start = startProcess(
+    path,
+    {
+      plugins: [scriptedSource(feed)],
+      resources: definitions([a.sink]),
+      settings: { drainTimeoutMs: 300 },
+    },
+    alter,
+  )
+  const process = yield* start
+  yield* waitForEnd(process.runtime, 2)
+  const letters = yield* lettersOf(process.runtime)
+  return { a, process, letters, start }
+})
+
+describe("a replay that is under way when its match is taken back", () => {
+  it.live("is finished first: the retraction is heard behind it", () =>
+    Effect.gen(function* () {
+      const a = refuser("a", patient)
+      const { feed, runtime, letters, deadLetters } = yield* startWithLetters(2, [a])
+      const { wait, begun, letGo } = held()
+      a.answer(({ nonce }) => (nonce === null ? Effect.void : wait))
+      const replay = yield* Effect.forkChild(deadLetters.replay(letters[1]!.id))
+      yield* begun
+      feed.fork(1, "x", [transfer(20)], [])
+      yield* waitForNetwork(runtime, "it takes back", ({ state }) => state === "INVALIDATING" || state === "DRAINING")
+      assert.deepStrictEqual(a.words(), [])
+      yield* letGo
+      assert.isTrue((yield* Fiber.join(replay)).delivered)
+      yield* waitForEnd(runtime, 3)
+      assert.deepStrictEqual(a.words(), ["+2", "-2", "+20"])
+    }),
+  )
+
+  for (const [how, attempt] of [
+    ["in an attempt that does not end", Effect.never],
+    ["in a back-off", Effect.fail(new Transient({ reason: "busy" }))],
+  ] as const) {
+    it.live(`is given up ${how}: nothing of it is heard behind the retraction`, () =>
+      Effect.gen(function* () {
+        const a = refuser("a", patient)
+        const { feed, runtime, letters, deadLetters } = yield* startWithLetters(2, [a], {
+          settings: { drainTimeoutMs: 200 },
+        })
+        a.answer(({ nonce }) => (nonce === null ? Effect.void : attempt))
+        const replay = yield* Effect.forkChild(deadLetters.replay(letters[1]!.id))
+        yield* waitUntil("the attempt began", () => a.offered.length === 1)
+        feed.fork(1, "x", [transfer(20)], [])
+        const error = yield* Effect.flip(Fiber.join(replay))
+        assert.match(error.message, /^network "test" had to stop, or to take something back.*kept as it was/)
+        yield* waitForEnd(runtime, 3)
+        assert.deepStrictEqual(a.words(), ["-2", "+20"])
+        assert.deepStrictEqual((yield* lettersOf(runtime)).map(deathOf), [`1 ${NO}`, `1 ${NO}`])
+        assert.deepStrictEqual(
+          (yield* lettersOf(runtime)).map(({ whyNot }) => whyNot),
+          [null, "RETRACTED"],
+        )
+      }),
+    )
+  }
+
+  it.live("holds up an operator's rewind of a paused network no longer than a drain", () =>
+    Effect.gen(function* () {
+      const a = refuser("a", patient)
+      const { runtime, letters, deadLetters } = yield* startWithLetters(2, [a], { settings: { drainTimeoutMs: 200 } })
+      yield* resourcesOf(runtime).pauseNetwork("test")
+      yield* waitForState(runtime, "PAUSED")
+      a.answer(({ nonce }) => (nonce === null ? Effect.void : Effect.never))
+      const replay = yield* Effect.forkChild(deadLetters.replay(letters[1]!.id))
+      yield* waitUntil("the attempt began", () => a.offered.length === 1)
+      yield* resourcesOf(runtime).rewindNetwork("test", { primary: 1, secondary: 2 ** 31 - 1 })
+      yield* waitUntil("it is retracted", () => a.words().length === 1)
+      assert.strictEqual((yield* Effect.flip(Fiber.join(replay)))._tag, "Conflict")
+      yield* waitForState(runtime, "PAUSED")
+      assert.strictEqual((yield* networkNow(runtime, "test")).checkpoint?.cursor.primary, 1)
+    }),
+  )
+})
+
+describe("a replay that is asked for while its network takes something back", () => {
+  it.live("waits until that is done, and is refused if its own match was taken back", () =>
+    Effect.gen(function* () {
+      const a = refuser("a")
+      const { feed, runtime, letters, deadLetters } = yield* startWithLetters(2, [a])
+      const { wait, begun, letGo } = held()
+      a.answer(({ id, nonce }) => (nonce === null && id.endsWith("-r") ? wait : Effect.void))
+      feed.fork(1, "x", [])
+      yield* begun
+      const replays = [
+        yield* Effect.forkChild(deadLetters.replay(letters[0]!.id)),
+        yield* Effect.forkChild(Effect.flip(deadLetters.replay(letters[1]!.id))),
+      ] as const
+      yield* waitForState(runtime, "INVALIDATING")
+      assert.strictEqual((yield* Fiber.join(replays[1]))._tag, "NotReplayable")
+      yield* letGo
+      assert.isTrue((yield* Fiber.join(replays[0])).delivered)
+      assert.deepStrictEqual(
+        a.offered.map(({ nonce }) => nonce === null),
+        [true, false],
+      )
+    }),
+  )
+})
+
+describe("a replay that is under way when its network is told to stop", () => {
+  it.live("is finished, and what waited is left", () =>
+    Effect.gen(function* () {
+      const { a, process, letters, start } = yield* running()
+      const { wait, begun, letGo } = held()
+      a.answer(() => wait)
+      const replays = yield* Effect.forEach(letters, ({ id }) =>
+        Effect.forkChild(Effect.result(lettersIn(process.runtime).replay(id))),
+      )
+      yield* begun
+      const closing = yield* Effect.forkChild(process.close)
+      yield* letGo
+      yield* Fiber.join(closing)
+      const results = yield* Effect.forEach(replays, Fiber.join)
+      assert.deepStrictEqual(
+        results.map(({ _tag }) => _tag),
+        ["Success", "Failure"],
+      )
+      assert.deepStrictEqual(a.words(), ["+1"])
+      const again = yield* start
+      assert.deepStrictEqual((yield* lettersOf(again.runtime)).map(deathOf), [`1 ${NO}`])
+    }),
+  )
+
+  it.live("is given up when the drain's time is over, and its letter is as it was", () =>
+    Effect.gen(function* () {
+      const { a, process, letters, start } = yield* running()
+      a.answer(() => Effect.never)
+      const replay = yield* Effect.forkChild(Effect.flip(lettersIn(process.runtime).replay(letters[0]!.id)))
+      yield* waitUntil("it began", () => a.offered.length === 3)
+      assert.isTrue(yield* endsInTime(yield* Effect.forkChild(process.close)))
+      assert.strictEqual((yield* Fiber.join(replay))._tag, "Conflict")
+      a.accept()
+      const again = yield* start
+      yield* waitForState(again.runtime, "RUNNING")
+      assert.deepStrictEqual((yield* lettersOf(again.runtime)).map(deathOf), [`1 ${NO}`, `1 ${NO}`])
+      assert.deepStrictEqual(a.words(), [])
+    }),
+  )
+})
+
+describe("a replay whose outcome cannot be written", () => {
+  it.live("leaves a row that is owed: the pipeline that is built anew sends it, with the same id and bytes", () =>
+    Effect.gen(function* () {
+      let fails = false
+      const { a, process, letters } = yield* running(({ settle }) => ({
+        settle: (owner, input) => {
+          if (!fails) return settle(owner, input)
+          fails = false
+          return Effect.fail(new StorageError({ operation: "settle", reason: "gone", retryable: false }))
+        },
+      }))
+      a.accept()
+      fails = true
+      const error = yield* Effect.flip(lettersIn(process.runtime).replay(letters[0]!.id))
+      assert.match(error.message, /stopped, or began anew, before this was over; look at its dead letters again/)
+      yield* waitUntil("it is told again", () => a.words().length === 2)
+      assert.deepStrictEqual(a.words(), ["+1", "+1"])
+      const [first, second] = a.offered.slice(-2)
+      assert.deepStrictEqual([second!.id, second!.body], [first!.id, first!.body])
+      yield* waitForState(process.runtime, "RUNNING")
+      assert.deepStrictEqual((yield* lettersOf(process.runtime)).length, 1)
+    }),
+  )
+})
