@@ -1,7 +1,7 @@
 import { Context, Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Stream } from "effect"
 import { Problem } from "../core/model/problem.ts"
 import type { StorageError } from "../core/storage/error.ts"
-import type { ResourceKind } from "../core/storage/storage.ts"
+import type { ResourceKind } from "../core/storage/stored.ts"
 
 /** A seed file as it was read; `path` is relative to the seeds directory, with `/`. */
 export interface SeedFile {

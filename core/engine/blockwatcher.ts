@@ -101,7 +101,7 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
       const checked = yield* checkDefinitions({ catalog: engine.catalog, sinks: engine.sinks, plugins }, set)
       if (Result.isSuccess(checked)) return yield* engine.put(checked.success, [])
       const problems = checked.failure.flatMap(({ kind, index, problems: own }) => under(`${kind}s.${index}`, own))
-      return yield* new Refused({ code: "INVALID", resource: "the set of resources", problems })
+      return yield* new Refused({ resource: "the set of resources", problems })
     }),
   )
   if (options.seeds !== undefined) yield* (yield* Seeds).apply(options.seeds)

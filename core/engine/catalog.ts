@@ -3,7 +3,7 @@ import type { Cursor } from "../model/cursor.ts"
 import type { Problem } from "../model/problem.ts"
 import type { NetworkDefinition } from "../model/resource.ts"
 import type { ActiveMonitor } from "../pipeline/interest-versions.ts"
-import type { Stored, StoredMonitor } from "../storage/storage.ts"
+import type { Stored, StoredMonitor } from "../storage/stored.ts"
 
 /** A monitor with its compiled form, or why it does not compile with the plugins of this process. */
 export interface MonitorEntry {
@@ -31,6 +31,13 @@ export class Catalog {
 
   enabledMonitorsOf(network: string): ReadonlyArray<MonitorEntry> {
     return this.monitorsOf(network).filter(({ stored }) => stored.definition.enabled)
+  }
+
+  /** The networks whose monitors name a sink. */
+  networksOfSink(sink: string): ReadonlyArray<string> {
+    return [...this.monitors.values()]
+      .filter(({ stored: { definition } }) => definition.sinks.includes(sink))
+      .map(({ stored: { definition } }) => definition.network)
   }
 
   /** The sinks that a monitor's matches go to now; null if it is gone, disabled or moved to another network. */

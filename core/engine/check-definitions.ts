@@ -10,7 +10,7 @@ import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { SinkPlugin } from "../plugin/sink.ts"
 import type { SourcePlugin } from "../plugin/source.ts"
-import type { ResourceKind, Stored, StoredMonitor } from "../storage/storage.ts"
+import type { ResourceKind, Stored, StoredMonitor } from "../storage/stored.ts"
 import { revisionOf } from "./canonical.ts"
 import type { Catalog, MonitorEntry } from "./catalog.ts"
 import { compileMonitor, matchRevisionOf } from "./compile-monitor.ts"
@@ -31,12 +31,11 @@ export interface CheckedSet {
   readonly sinks: ReadonlyArray<Stored<SinkDefinition>>
 }
 
-/** Why one definition was refused. `unsupported`: every problem is about something that this version does not do. */
+/** Why one definition was refused. */
 export interface DefinitionProblems {
   readonly kind: ResourceKind
   /** Its place in the set's list of its kind. */
   readonly index: number
-  readonly unsupported: boolean
   readonly problems: ReadonlyArray<Problem>
 }
 
@@ -94,35 +93,10 @@ const checkNetwork = Effect.fnUntraced(function* ({ catalog, plugins }: CheckCon
   return Result.succeed<Stored<NetworkDefinition>>({ definition: complete, revision: revisionOf(complete) })
 })
 
-const UNSUPPORTED = "is not supported in this version; leave it out"
-
-/** Policies of a sink that this version does not carry out. */
-export const unsupportedOfSink = (sink: SinkDefinition): ReadonlyArray<Problem> => [
-  ...(sink.throttle === null ? [] : [{ path: "throttle", message: UNSUPPORTED }]),
-  ...(sink.aggregate === null ? [] : [{ path: "aggregate", message: UNSUPPORTED }]),
-  ...(sink.concurrency === 1 ? [] : [{ path: "concurrency", message: `${sink.concurrency} ${UNSUPPORTED}: it is 1` }]),
-  ...(sink.buffer === "MEMORY" ? [] : [{ path: "buffer", message: `${sink.buffer} ${UNSUPPORTED}: it is MEMORY` }]),
-]
-
-/** Policies of a monitor that this version does not carry out. */
-export const unsupportedOfMonitor = (monitor: MonitorDefinition): ReadonlyArray<Problem> =>
-  monitor.gate === null ? [] : [{ path: "gate", message: UNSUPPORTED }]
-
-/** A first back-off above the cap. */
-export const wrongRetry = ({ retry: { initialBackoffMs, maxBackoffMs } }: SinkDefinition): ReadonlyArray<Problem> =>
-  initialBackoffMs <= maxBackoffMs
-    ? []
-    : [
-        {
-          path: "retry.initialBackoffMs",
-          message: `${initialBackoffMs} is above maxBackoffMs, ${maxBackoffMs}; it must not be`,
-        },
-      ]
-
 const checkSink = Effect.fnUntraced(function* ({ sinks, plugins }: CheckContext, input: unknown) {
   const { definition, problems: wrong } = decodeDefinition(SinkDefinition, input)
-  if (definition === null) return Result.fail({ problems: wrong, unsupported: false })
-  const problems: Array<Problem> = [...wrong, ...wrongRetry(definition)]
+  if (definition === null) return Result.fail(wrong)
+  const problems: Array<Problem> = [...wrong]
   const plugin = plugins.sink(definition.module)
   let config: Readonly<Record<string, unknown>> = definition.config
   if (plugin === undefined) problems.push(missingPlugin(plugins, "sink", definition.module))
@@ -131,10 +105,7 @@ const checkSink = Effect.fnUntraced(function* ({ sinks, plugins }: CheckContext,
     if (Result.isFailure(checked)) problems.push(...checked.failure)
     else config = checked.success
   }
-  const unsupported = unsupportedOfSink(definition)
-  if (problems.length + unsupported.length > 0) {
-    return Result.fail({ problems: [...problems, ...unsupported], unsupported: problems.length === 0 })
-  }
+  if (problems.length > 0) return Result.fail(problems)
   const complete = { ...definition, config }
   return Result.succeed<Stored<SinkDefinition>>({ definition: complete, revision: revisionOf(complete) })
 })
@@ -145,9 +116,9 @@ const checkMonitor = (
   moduleOf: (network: string) => string | null | undefined,
   hasSink: (sink: string) => boolean,
   input: unknown,
-): Result.Result<MonitorEntry, { readonly problems: ReadonlyArray<Problem>; readonly unsupported: boolean }> => {
+): Result.Result<MonitorEntry, ReadonlyArray<Problem>> => {
   const { definition, problems: wrong } = decodeDefinition(MonitorDefinition, input)
-  if (definition === null) return Result.fail({ problems: wrong, unsupported: false })
+  if (definition === null) return Result.fail(wrong)
   const problems: Array<Problem> = [...wrong]
   definition.sinks.forEach((sink, i) => {
     if (!hasSink(sink)) problems.push({ path: `sinks.${i}`, message: `there is no sink "${sink}"` })
@@ -168,10 +139,7 @@ const checkMonitor = (
     active = compileMonitor(plugin, definition)
     if (Result.isFailure(active)) problems.push(...active.failure)
   }
-  const unsupported = unsupportedOfMonitor(definition)
-  if (problems.length + unsupported.length > 0) {
-    return Result.fail({ problems: [...problems, ...unsupported], unsupported: problems.length === 0 })
-  }
+  if (problems.length > 0) return Result.fail(problems)
   const before = catalog.monitors.get(definition.id)
   const matchRevision = matchRevisionOf(definition)
   // An edit of the sinks alone leaves what runs alone; a monitor that was switched off has missed what happened since.
@@ -202,7 +170,7 @@ export const checkDefinitions = Effect.fnUntraced(function* (
     if (Result.isSuccess(checked)) networks.push(checked.success)
     else {
       brokenNetworks.set(idOf(input), sourceOf(context, input))
-      refused.push({ kind: "network", index, unsupported: false, problems: checked.failure })
+      refused.push({ kind: "network", index, problems: checked.failure })
     }
   }
   for (const [index, input] of set.sinks.entries()) {
@@ -210,7 +178,7 @@ export const checkDefinitions = Effect.fnUntraced(function* (
     if (Result.isSuccess(checked)) sinks.push(checked.success)
     else {
       brokenSinks.add(idOf(input))
-      refused.push({ kind: "sink", index, ...checked.failure })
+      refused.push({ kind: "sink", index, problems: checked.failure })
     }
   }
   const moduleOf = (id: string) =>
@@ -222,13 +190,13 @@ export const checkDefinitions = Effect.fnUntraced(function* (
   for (const [index, input] of set.monitors.entries()) {
     const checked = checkMonitor(context, moduleOf, hasSink, input)
     if (Result.isSuccess(checked)) monitors.push(checked.success)
-    else refused.push({ kind: "monitor", index, ...checked.failure })
+    else refused.push({ kind: "monitor", index, problems: checked.failure })
   }
   for (const { definition } of networks) {
     const { fitting, problems } = recompileMonitors(context, definition, monitors)
     monitors.push(...fitting)
     const index = set.networks.findIndex((input) => idOf(input) === definition.id)
-    if (problems.length > 0) refused.push({ kind: "network", index, unsupported: false, problems })
+    if (problems.length > 0) refused.push({ kind: "network", index, problems })
   }
   return refused.length > 0 ? Result.fail(refused) : Result.succeed({ networks, monitors, sinks })
 })

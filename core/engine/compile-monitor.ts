@@ -2,11 +2,14 @@ import { Result } from "effect"
 import { eventRenderer } from "../model/event-json.ts"
 import type { EventShape } from "../model/fields.ts"
 import { matchIdDeriver } from "../model/match-id.ts"
+import type { Gate } from "../model/policy.ts"
 import { type Problem, under } from "../model/problem.ts"
 import type { MonitorDefinition } from "../model/resource.ts"
 import type { ActiveMonitor } from "../pipeline/interest-versions.ts"
+import type { CompiledGate } from "../pipeline/matcher.ts"
 import { decodeConfig } from "../plugin/decode-config.ts"
 import type { SourcePlugin } from "../plugin/source.ts"
+import { compileKey } from "../predicate/key.ts"
 import { compilePredicate } from "../predicate/predicate.ts"
 import { revisionOf } from "./canonical.ts"
 
@@ -24,6 +27,21 @@ const describe = (plugin: SourcePlugin, selector: unknown): ReturnType<SourcePlu
   }
 }
 
+/** Compiles what of a gate depends on the events; null if there is none. */
+const compileGate = (
+  { name, eventTime }: SourcePlugin,
+  gate: Gate | null,
+  shape: EventShape,
+): Result.Result<CompiledGate | null, ReadonlyArray<Problem>> => {
+  if (gate === null) return Result.succeed(null)
+  const key = gate.by === null ? { keyOf: () => "" } : compileKey(gate.by, shape)
+  const noTime = eventTime
+    ? []
+    : [{ path: "gate", message: `cannot be used here: a gate goes by event time, and the events of ${name} have none` }]
+  if ("problems" in key) return Result.fail([...noTime, ...under("gate.by", key.problems)])
+  return noTime.length > 0 ? Result.fail(noTime) : Result.succeed({ gate, keyOf: key.keyOf })
+}
+
 /** Compiles a monitor against the plugin of its network, or answers all its problems. */
 export const compileMonitor = (
   plugin: SourcePlugin,
@@ -35,7 +53,11 @@ export const compileMonitor = (
   if ("problems" in description) return Result.fail(under("selector", description.problems))
   const shape: EventShape = { ...description, address: plugin.address }
   const predicate = definition.predicate === null ? null : compilePredicate(definition.predicate, shape)
-  if (predicate !== null && "problems" in predicate) return Result.fail(under("predicate", predicate.problems))
+  const gate = compileGate(plugin, definition.gate, shape)
+  if (predicate !== null && "problems" in predicate) {
+    return Result.fail([...under("predicate", predicate.problems), ...(Result.isFailure(gate) ? gate.failure : [])])
+  }
+  if (Result.isFailure(gate)) return Result.fail(gate.failure)
   const { id, network } = definition
   return Result.succeed({
     selector: selector.success,
@@ -43,6 +65,7 @@ export const compileMonitor = (
       id,
       matchRevision: matchRevisionOf(definition),
       predicate,
+      gate: gate.success,
       render: eventRenderer(shape),
       matchId: matchIdDeriver(shape, { network, monitor: id }),
     },

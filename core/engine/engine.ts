@@ -1,28 +1,23 @@
 import { Context, Effect, Fiber, Layer, Scope, Semaphore } from "effect"
+import type { SinkDefinition } from "../model/resource.ts"
 import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import { NotOwner, StaleResources, type StorageError } from "../storage/error.ts"
-import {
-  type Invalidation,
-  type Owner,
-  type ResourceChanges,
-  type ResourceKind,
-  type SeedRecord,
-  Storage,
-} from "../storage/storage.ts"
+import { type Invalidation, type Owner, Storage } from "../storage/storage.ts"
+import type { ResourceChanges, ResourceKind, SeedRecord, Stored } from "../storage/stored.ts"
 import { Catalog } from "./catalog.ts"
 import type { CheckedSet } from "./check-definitions.ts"
-import { checkStored } from "./check-stored.ts"
-import { Conflict, type NotFound, type Refused } from "./error.ts"
+import { Conflict, type NotFound } from "./error.ts"
 import { FeedHub } from "./feed/hub.ts"
 import { makeHolder } from "./holder.ts"
 import { maintain } from "./maintenance.ts"
 import type { NetworkActivity } from "./network-condition.ts"
 import { persistently } from "./persistently.ts"
 import { monitorEntry, takeUpResources } from "./resource-sync.ts"
+import { makeSinkPauses } from "./sink-pauses.ts"
 import { makeSinkRegistry, type SinkRegistry } from "./sink-registry.ts"
-import { makeSupervisor } from "./supervisor.ts"
+import { makeSupervisor, type Supervisor } from "./supervisor.ts"
 import { makeSupervisors } from "./supervisors.ts"
 
 /** Bounds of what is kept and of how long a stop may take. */
@@ -69,6 +64,8 @@ export class Engine extends Context.Service<
       check: { readonly exists: Effect.Effect<unknown, NotFound>; readonly unnamed: Effect.Effect<void, Conflict> },
       discard: boolean,
     ) => Effect.Effect<void, Exclude<ChangeError, StaleResources> | NotFound>
+    /** Stores whether a sink rests, and why. To be called within `exclusively`. */
+    readonly pauseSink: (id: string, paused: string | null) => Effect.Effect<void, StaleResources | StorageError>
     /** Stores whether a network rests. */
     readonly pauseNetwork: (id: string, paused: boolean) => Effect.Effect<void, Conflict | NotOwner | StorageError>
     /** Records what a network takes back. */
@@ -76,13 +73,15 @@ export class Engine extends Context.Service<
       id: string,
       what: Pick<Invalidation, "from" | "cause">,
     ) => Effect.Effect<void, Conflict | NotOwner | StorageError>
+    /** What runs a network here, or waits to. */
+    readonly supervisor: (network: string) => Effect.Effect<Supervisor, Conflict>
     /** Starts the networks; until then changes are stored and nothing runs. */
     readonly start: Effect.Effect<void>
   }
 >()("blockwatcher/Engine") {
   static readonly layer = (
     settings: EngineSettings,
-  ): Layer.Layer<Engine, Refused | StorageError, Storage | Plugins | FeedHub | Egress | Secrets> =>
+  ): Layer.Layer<Engine, StorageError, Storage | Plugins | FeedHub | Egress | Secrets> =>
     Layer.effect(Engine, makeEngine(settings))
 }
 
@@ -117,8 +116,10 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const holder = makeHolder()
 
   const stored = yield* storage.resources
-  yield* checkStored(stored)
-  for (const sink of stored.sinks) yield* sinks.put(sink)
+  for (const sink of stored.sinks) {
+    yield* sinks.put(sink)
+    sinks.handle(sink.definition.id).pause(sink.paused)
+  }
   for (const network of stored.networks) catalog.networks.set(network.definition.id, network)
   for (const monitor of stored.monitors) {
     catalog.monitors.set(monitor.definition.id, monitorEntry(catalog, plugins, monitor))
@@ -161,6 +162,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       drainTimeoutMs: settings.drainTimeoutMs,
       journalDepth: () => journalDepthOf(network),
       onClaimed: readEffectiveFrom((id) => id === network),
+      onGone: (sink, reason) => pauses.gone(sink, reason),
       maintain: (owner: Owner) =>
         maintain(storage, owner, () => ({
           journalDepth: journalDepthOf(network),
@@ -171,10 +173,17 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const { refresh, between, ownedHere, isHeldByOther } = supervisors
   yield* Effect.addFinalizer(() => supervisors.stopAll)
 
-  const networksOfSink = (sink: string): ReadonlyArray<string> =>
-    [...catalog.monitors.values()]
-      .filter(({ stored: { definition } }) => definition.sinks.includes(sink))
-      .map(({ stored: { definition } }) => definition.network)
+  /**
+   * The networks whose pipelines are opened again with a sink's new definition: a worker that began to read a durable buffer
+   * goes on so.
+   */
+  const reopenedBy = Effect.fnUntraced(function* ({ definition: { id, buffer } }: Stored<SinkDefinition>) {
+    if (buffer === "DURABLE" || sinks.get(id)?.definition.buffer !== "DURABLE") return []
+    const owing = yield* Effect.filter(supervisors.networks(), (network) =>
+      Effect.map(storage.debts({ network, sink: id }), ({ owed }) => owed > 0),
+    )
+    return [...new Set([...owing, ...catalog.networksOfSink(id)])]
+  })
 
   /** Fails while rows are owed or dead letters kept, unless they are to be discarded. */
   const owesNothing = Effect.fnUntraced(function* (
@@ -201,6 +210,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
 
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
     if (set.networks.length + set.sinks.length + set.monitors.length + seeds.length === 0) return
+    const reopened = yield* Effect.forEach(set.sinks, reopenedBy)
     yield* change({
       putNetworks: set.networks,
       putSinks: set.sinks,
@@ -212,9 +222,9 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       catalog.networks.set(network.definition.id, network)
       concerned.push(network.definition.id)
     }
-    for (const sink of set.sinks) {
-      yield* sinks.put(sink)
-      concerned.push(...networksOfSink(sink.definition.id))
+    for (const [i, sink] of set.sinks.entries()) {
+      yield* between(reopened[i]!, sinks.put(sink))
+      concerned.push(...catalog.networksOfSink(sink.definition.id))
     }
     for (const monitor of set.monitors) {
       const { id, network } = monitor.stored.definition
@@ -264,7 +274,9 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const reload = Effect.gen(function* () {
     const present = yield* storage.resources
     if (present.version === version) return
-    const { concerned, gone } = yield* takeUpResources(present, { catalog, sinks, plugins })
+    const putSink = (sink: Stored<SinkDefinition>) =>
+      Effect.flatMap(reopenedBy(sink), (networks) => between(networks, sinks.put(sink)))
+    const { concerned, gone } = yield* takeUpResources(present, { catalog, sinks, plugins, putSink, pauses })
     for (const id of gone.networks) {
       yield* supervisors.stop(id, "leave")
       catalog.networks.delete(id)
@@ -299,6 +311,8 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     Effect.uninterruptibleMask((restore) =>
       Effect.andThen(restore(writer.take(1)), Effect.ensuring(onPresent(change), writer.release(1))),
     )
+
+  const pauses = makeSinkPauses(sinks, (id, paused) => change({ pauseSinks: [{ id, paused }] }), exclusively, scope)
 
   const deleteNetwork = (
     id: string,
@@ -347,7 +361,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     const sink = kind === "sink" ? sinks.get(id) : undefined
     if (sink === undefined || sinks.handle(id).error === null) return
     yield* sinks.put(sink)
-    yield* refresh(networksOfSink(id))
+    yield* refresh(catalog.networksOfSink(id))
   })
 
   const follow = Effect.sleep(SYNC_EVERY).pipe(
@@ -373,8 +387,10 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     deleteMonitor,
     deleteSink,
     deleteNetwork,
+    pauseSink: pauses.set,
     pauseNetwork: (id, paused) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.pause(paused)),
     takeBack: (id, what) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.takeBack(what)),
+    supervisor: supervisors.running,
     start: supervisors.start,
   })
 })

@@ -1,16 +1,21 @@
 import { Effect, Schema } from "effect"
+import type { SinkDefinition } from "../model/resource.ts"
 import type { SinkEvent } from "../model/sink-event.ts"
 import type { DeliveryError } from "../plugin/error.ts"
 import { type Delivery, SinkPlugin } from "../plugin/sink.ts"
 
-/** A sink that is a function of the host program. It is known by its id alone and lives as long as the runtime. */
-export interface HostSink {
+/** The delivery policies of a sink as they are written: what is left out has its default. */
+type Policies = Pick<typeof SinkDefinition.Encoded, "retry" | "throttle" | "aggregate" | "concurrency" | "buffer">
+
+/**
+ * A sink that is a function of the host program, with the policies of any sink. It is known by its id alone and lives as
+ * long as the runtime.
+ */
+export interface HostSink extends Policies {
   readonly id: string
   readonly deliver: (event: SinkEvent, delivery: Delivery) => Effect.Effect<unknown, DeliveryError>
   /** Bounds one call, in ms; 30,000 unless set. */
   readonly timeoutMs?: number
-  /** As of any sink; the defaults unless set. */
-  readonly retry?: { readonly maxAttempts?: number; readonly initialBackoffMs?: number; readonly maxBackoffMs?: number }
 }
 
 /** A host program's function, or the definition of a sink of a plugin. */
@@ -30,9 +35,7 @@ export const hostPlugin = (sink: HostSink): SinkPlugin =>
       }),
   })
 
-export const hostDefinition = (sink: HostSink): unknown => ({
-  id: sink.id,
-  module: moduleOf(sink),
-  config: {},
-  ...(sink.retry === undefined ? {} : { retry: sink.retry }),
-})
+export const hostDefinition = (sink: HostSink): unknown => {
+  const { deliver: _, timeoutMs: __, ...definition } = sink
+  return { ...definition, module: moduleOf(sink), config: {} }
+}

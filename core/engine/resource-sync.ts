@@ -1,8 +1,10 @@
 import { Effect, Result } from "effect"
 import type { Plugins } from "../plugin/registry.ts"
-import type { StoredMonitor, StoredResources } from "../storage/storage.ts"
+import type { StorageError } from "../storage/error.ts"
+import type { StoredMonitor, StoredResources, StoredSink } from "../storage/stored.ts"
 import type { Catalog, MonitorEntry } from "./catalog.ts"
 import { compileMonitor } from "./compile-monitor.ts"
+import type { SinkPauses } from "./sink-pauses.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 
 /** A stored monitor with its compiled form, or why it does not compile here. */
@@ -27,7 +29,15 @@ export const takeUpResources = Effect.fnUntraced(function* (
     catalog,
     sinks,
     plugins,
-  }: { readonly catalog: Catalog; readonly sinks: SinkRegistry; readonly plugins: Plugins["Service"] },
+    putSink,
+    pauses,
+  }: {
+    readonly catalog: Catalog
+    readonly sinks: SinkRegistry
+    readonly plugins: Plugins["Service"]
+    readonly putSink: (sink: StoredSink) => Effect.Effect<void, StorageError>
+    readonly pauses: Pick<SinkPauses<never>, "takeUp">
+  },
 ) {
   const concerned = new Set<string>()
   const otherModule = new Set<string>()
@@ -41,9 +51,12 @@ export const takeUpResources = Effect.fnUntraced(function* (
   }
   const otherSinks = new Set<string>()
   for (const sink of stored.sinks) {
-    if (sinks.get(sink.definition.id)?.revision === sink.revision) continue
-    yield* sinks.put(sink)
-    otherSinks.add(sink.definition.id)
+    const { id } = sink.definition
+    if (sinks.get(id)?.revision !== sink.revision) {
+      yield* putSink(sink)
+      otherSinks.add(id)
+    }
+    pauses.takeUp(id, sink.paused)
   }
   const left = new Map(catalog.monitors)
   for (const monitor of stored.monitors) {

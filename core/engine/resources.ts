@@ -6,7 +6,8 @@ import type { SourceError } from "../plugin/error.ts"
 import { type PluginReport, Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import { type ResourceKind, Storage, type Stored } from "../storage/storage.ts"
+import { Storage } from "../storage/storage.ts"
+import type { ResourceKind, Stored } from "../storage/stored.ts"
 import { type CheckedSet, checkDefinitions, type DefinitionSet } from "./check-definitions.ts"
 import { checkFixed } from "./check-fixed.ts"
 import { Engine } from "./engine.ts"
@@ -45,6 +46,13 @@ export class Resources extends Context.Service<
     readonly deleteNetwork: (id: string, options?: { readonly discard?: boolean }) => Delete
     readonly deleteMonitor: (id: string, options?: { readonly discard?: boolean }) => Delete
     readonly deleteSink: (id: string, options?: { readonly discard?: boolean }) => Delete
+    /**
+     * Lets a sink rest, for all networks: what it should have heard becomes dead letters, or waits in a durable buffer.
+     * Stored; a put does not end it.
+     */
+    readonly pauseSink: (id: string) => Effect.Effect<SinkView, Conflict | NotFound | StorageError>
+    /** Ends the rest of a sink, whatever it was for. */
+    readonly resumeSink: (id: string) => Effect.Effect<SinkView, Conflict | NotFound | StorageError>
     /** Lets a network rest: its source and its sinks; what is owed stays owed. Stored. */
     readonly pauseNetwork: (id: string) => Change<NetworkView>
     /** Ends the rest, or tries a FAILED network again. */
@@ -54,7 +62,7 @@ export class Resources extends Context.Service<
      * (or stays paused). Not above the checkpoint, not below the start.
      */
     readonly rewindNetwork: (id: string, to: Cursor) => Change<NetworkView>
-    /** What a monitor would match in one primary (block); nothing is stored or sent. */
+    /** What a monitor would match in one primary (block), before its gate; nothing is stored or sent. */
     readonly testMonitor: (
       input: unknown,
       primary: number,
@@ -103,9 +111,8 @@ const makeResources = Effect.fnUntraced(function* () {
       Effect.gen(function* () {
         const checked = yield* check(setOf(kind, input))
         if (Result.isFailure(checked)) {
-          const { problems, unsupported } = checked.failure[0]!
-          const code = unsupported ? "UNSUPPORTED" : "INVALID"
-          return yield* new Refused({ code, resource: labelOf(kind, input), problems })
+          const { problems } = checked.failure[0]!
+          return yield* new Refused({ resource: labelOf(kind, input), problems })
         }
         const taken = take(checked.success)!
         const stored = revisionOf(taken.id)
@@ -132,6 +139,18 @@ const makeResources = Effect.fnUntraced(function* () {
     yield* engine.pauseNetwork(id, paused)
     yield* Effect.logInfo(`network ${id} is ${paused ? "paused" : "resumed"} on request`)
     return yield* networkOf(stored)
+  })
+
+  const setSinkPaused = Effect.fnUntraced(function* (id: string, paused: string | null) {
+    return yield* engine.exclusively(
+      Effect.gen(function* () {
+        const stored = sinks.get(id)
+        if (stored === undefined) return yield* new NotFound({ resource: `sink "${id}"` })
+        yield* engine.pauseSink(id, paused)
+        yield* Effect.logInfo(`sink ${id} is ${paused === null ? "resumed" : "paused"} on request`)
+        return sinkOf(stored)
+      }),
+    )
   })
 
   return Resources.of({
@@ -206,6 +225,8 @@ const makeResources = Effect.fnUntraced(function* () {
         }),
       )
     }),
+    pauseSink: Effect.fn("Resources.pauseSink")((id: string) => setSinkPaused(id, "by an operator")),
+    resumeSink: Effect.fn("Resources.resumeSink")((id: string) => setSinkPaused(id, null)),
     pauseNetwork: Effect.fn("Resources.pauseNetwork")((id: string) => setPaused(id, true)),
     resumeNetwork: Effect.fn("Resources.resumeNetwork")((id: string) => setPaused(id, false)),
     rewindNetwork: Effect.fn("Resources.rewindNetwork")(function* (id, to) {
@@ -224,9 +245,8 @@ const makeResources = Effect.fnUntraced(function* () {
     testMonitor: Effect.fn("Resources.testMonitor")(function* (input, primary) {
       const checked = yield* check(setOf("monitor", input))
       if (Result.isFailure(checked)) {
-        const { problems, unsupported } = checked.failure[0]!
-        const code = unsupported ? "UNSUPPORTED" : "INVALID"
-        return yield* new Refused({ code, resource: labelOf("monitor", input), problems })
+        const { problems } = checked.failure[0]!
+        return yield* new Refused({ resource: labelOf("monitor", input), problems })
       }
       const { stored, active } = checked.success.monitors[0]!
       const network = catalog.networks.get(stored.definition.network)

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import { Result } from "effect"
 import type { Problem } from "../model/problem.ts"
-import type { ResourceKind } from "../storage/storage.ts"
+import type { ResourceKind } from "../storage/stored.ts"
 
 /** A file that describes one resource, as it was read. */
 export interface SeedFile {
@@ -21,6 +21,7 @@ type Names = { readonly [snake: string]: string | { readonly to: string; readonl
 
 /** The keys that seed files write in snake_case; plugins' own JSON (`config`, `selector`) is left as it is. */
 const NAMES: Names = {
+  journal_depth: "journalDepth",
   retry: {
     to: "retry",
     below: { max_attempts: "maxAttempts", initial_backoff_ms: "initialBackoffMs", max_backoff_ms: "maxBackoffMs" },
@@ -70,14 +71,32 @@ export const readSeed = (file: SeedFile): Result.Result<Seed, ReadonlyArray<Prob
     : Result.succeed({ ...file, hash: hash("sha256", file.text, "hex"), input })
 }
 
-/** A problem's path in the words of a seed file. */
-export const seedPath = (path: string): string => {
+const WORDS = new Map(
+  Object.values(NAMES).flatMap((name) =>
+    typeof name === "string" ? [] : Object.entries(name.below).map(([snake, camel]) => [String(camel), snake]),
+  ),
+)
+
+const seedWords = (message: string): string => message.replaceAll(/\w+/g, (word) => WORDS.get(word) ?? word)
+
+/** A problem in the words of a seed file. */
+export const seedProblem = ({ path, message }: Problem): Problem => {
+  const [field = ""] = path.split(".", 1)
+  // Elsewhere, and in an expression, a word like these is a person's own.
+  const isPolicy = Object.hasOwn(NAMES, field) && path !== "gate.by"
+  return { path: seedPath(path), message: isPolicy ? seedWords(message) : message }
+}
+
+const seedPath = (path: string): string => {
   let names: Names = NAMES
   return path
     .split(".")
     .map((segment) => {
       const found = Object.entries(names).find(([, name]) => (typeof name === "string" ? name : name.to) === segment)
-      if (found === undefined) return segment
+      if (found === undefined) {
+        names = {}
+        return segment
+      }
       names = typeof found[1] === "string" ? {} : found[1].below
       return found[0]
     })

@@ -4,13 +4,14 @@ import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { StorageError } from "../storage/error.ts"
-import { type ResourceKind, Storage } from "../storage/storage.ts"
+import { Storage } from "../storage/storage.ts"
+import type { ResourceKind } from "../storage/stored.ts"
 import { revisionOf } from "./canonical.ts"
 import { checkDefinitions } from "./check-definitions.ts"
 import { checkFixed } from "./check-fixed.ts"
 import { Engine } from "./engine.ts"
 import { type Conflict, Refused } from "./error.ts"
-import { readSeed, type Seed, type SeedFile, seedPath } from "./seed-json.ts"
+import { readSeed, type Seed, type SeedFile, seedProblem } from "./seed-json.ts"
 
 export type { SeedFile } from "./seed-json.ts"
 
@@ -33,8 +34,7 @@ export class Seeds extends Context.Service<
   )
 }
 
-const refuse = (problems: ReadonlyArray<Problem>, unsupported = false) =>
-  new Refused({ code: unsupported ? "UNSUPPORTED" : "INVALID", resource: "the set of seed files", problems })
+const refuse = (problems: ReadonlyArray<Problem>) => new Refused({ resource: "the set of seed files", problems })
 
 const makeSeeds = Effect.fnUntraced(function* () {
   const engine = yield* Engine
@@ -89,15 +89,9 @@ const makeSeeds = Effect.fnUntraced(function* () {
     if (Result.isFailure(checked)) {
       for (const refused of checked.failure) {
         const { path } = byKind[refused.kind][refused.index]!
-        problems.push(
-          ...under(
-            path,
-            refused.problems.map((p) => ({ ...p, path: seedPath(p.path) })),
-          ),
-        )
+        problems.push(...under(path, refused.problems.map(seedProblem)))
       }
-      const unsupported = checked.failure.every((refused) => refused.unsupported)
-      return yield* refuse(problems, unsupported && readable)
+      return yield* refuse(problems)
     }
     if (!readable) return yield* refuse(problems)
     if (changed.length === 0) return 0

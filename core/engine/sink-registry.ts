@@ -6,7 +6,7 @@ import type { Egress } from "../plugin/egress.ts"
 import { makeInTime } from "../plugin/make-in-time.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import type { Stored } from "../storage/storage.ts"
+import type { Stored } from "../storage/stored.ts"
 
 interface SinkEntry {
   stored: Stored<SinkDefinition>
@@ -41,9 +41,10 @@ const buildRuntime = Effect.fnUntraced(function* (
   if (Result.isFailure(config)) {
     return { runtime: null, error: config.failure.map(({ path, message }) => `config.${path}: ${message}`).join("; ") }
   }
+  const { retry, throttle, aggregate, concurrency } = definition
   return yield* Effect.match(makeInTime(plugin.make(config.success)), {
     onFailure: ({ reason }) => ({ runtime: null, error: reason }),
-    onSuccess: (sink) => ({ runtime: { sink, retry: definition.retry }, error: null }),
+    onSuccess: (sink) => ({ runtime: { sink, retry, throttle, aggregate, concurrency }, error: null }),
   })
 })
 
@@ -69,13 +70,13 @@ export const makeSinkRegistry = Effect.fnUntraced(function* (
       const handle = orphans.get(definition.id) ?? new SinkHandle(null, null)
       orphans.delete(definition.id)
       entries.set(definition.id, { stored, handle, scope })
-      handle.replace(runtime, error)
+      handle.replace(runtime, error, definition.buffer === "DURABLE")
       return
     }
     const old = entry.scope
     entry.stored = stored
     entry.scope = scope
-    entry.handle.replace(runtime, error)
+    entry.handle.replace(runtime, error, definition.buffer === "DURABLE")
     yield* Scope.close(old, Exit.void)
   })
 
@@ -98,6 +99,7 @@ export const makeSinkRegistry = Effect.fnUntraced(function* (
       entries.delete(id)
       orphans.set(id, entry.handle)
       entry.handle.remove(id)
+      entry.handle.pause(null)
       yield* Scope.close(entry.scope, Exit.void)
     }),
   }

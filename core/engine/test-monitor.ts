@@ -12,7 +12,9 @@ import { Refused } from "./error.ts"
 import { buildSource } from "./source-runner.ts"
 import type { MatchView } from "./views.ts"
 
-/** What a monitor would match in one primary: read with a source of its own, nothing stored, nothing sent. */
+/**
+ * What a monitor would match in one primary, before its gate: read with a source of its own, nothing stored, nothing sent.
+ */
 export const testMonitor = Effect.fnUntraced(function* (
   plugins: Plugins["Service"],
   network: NetworkDefinition,
@@ -31,8 +33,8 @@ export const testMonitor = Effect.fnUntraced(function* (
       const report = matchEvents(network.id, new Map([[monitor.id, compiled]]), () => [], events, null)
       const [failure] = report.failures
       if (failure !== undefined) {
-        const problems = [{ path: "predicate", message: failure.reason }]
-        return yield* new Refused({ code: "INVALID", resource: `monitor "${monitor.id}"`, problems })
+        const problems = [{ path: failure.path, message: failure.reason }]
+        return yield* new Refused({ resource: `monitor "${monitor.id}"`, problems })
       }
       return report.matches.map(({ payload, cursor, time }): MatchView => {
         const match: { id: string; monitor: string; network: string; event: JsonObject } = JSON.parse(payload)

@@ -2,7 +2,7 @@ import type { JsonObject } from "../model/fields.ts"
 import type { NetworkDefinition, SinkDefinition } from "../model/resource.ts"
 import { maskConfig } from "../plugin/mask.ts"
 import type { Plugins } from "../plugin/registry.ts"
-import type { Stored } from "../storage/storage.ts"
+import type { Stored } from "../storage/stored.ts"
 import type { MonitorEntry } from "./catalog.ts"
 import type { SinkHandle } from "../pipeline/sink-handle.ts"
 import type { NetworkActivity } from "./network-condition.ts"
@@ -56,6 +56,11 @@ export const sinkView = (
   ...definition,
   config: shown(definition.config, plugins.sink(definition.module)?.sensitive),
   revision,
-  state: handle.error === null ? "RUNNING" : "FAILED",
-  error: handle.error,
+  ...sinkActivity(handle),
 })
+
+/** One that cannot be built says so first: its networks wait for it, paused or not. */
+const sinkActivity = ({ error, paused }: SinkHandle): Pick<SinkView, "state" | "error"> => {
+  if (error !== null) return { state: "FAILED", error: paused === null ? error : `${error} (and paused: ${paused})` }
+  return paused === null ? { state: "RUNNING", error: null } : { state: "PAUSED", error: paused }
+}

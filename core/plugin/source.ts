@@ -115,6 +115,8 @@ export interface SourcePlugin<Config = any, Selector = any> {
   readonly fixed: ReadonlyArray<string>
   /** How addresses are read and shown; without it, an address is any string. */
   readonly address: AddressFormat
+  /** Whether its events have a time, as gates need it; they have unless this is false. */
+  readonly eventTime: boolean
   /** Checks a selector that its Schema accepted, and says what it yields. Pure. */
   readonly describe: (selector: Selector) => SelectorDescription | { readonly problems: ReadonlyArray<Problem> }
   /** Builds the source. Validates and opens what it needs; emits nothing and changes nothing outside. */
@@ -127,12 +129,13 @@ const plainAddress: AddressFormat = { parse: (text) => text, format: (canonical)
 export const SourcePlugin = {
   make: <Config, Selector>(
     definition: Pick<SourcePlugin<Config, Selector>, "name" | "config" | "selector" | "describe" | "make"> &
-      Partial<Pick<SourcePlugin<Config, Selector>, "sensitive" | "fixed" | "address">>,
+      Partial<Pick<SourcePlugin<Config, Selector>, "sensitive" | "fixed" | "address" | "eventTime">>,
   ): SourcePlugin<Config, Selector> => ({
     kind: "source",
     sensitive: [],
     fixed: [],
     address: plainAddress,
+    eventTime: true,
     ...definition,
   }),
 }

@@ -9,11 +9,11 @@ import { comprehension, isComprehension, listLiteral } from "./lists.ts"
 import { literal } from "./literals.ts"
 import { arithmetic, choice, logic, negation, not } from "./operators.ts"
 import { type Node, problemAt } from "./syntax.ts"
-import { type CelType, aTypeNamed } from "./types.ts"
+import { type CelType, type Purpose, aTypeNamed } from "./types.ts"
 
-/** A checked predicate that is ready to run; `budget` is to be reset before each run. */
+/** A checked expression that is ready to run; `budget` is to be reset before each run. */
 export interface Program {
-  readonly code: Code<boolean>
+  readonly code: Code
   readonly budget: Budget
 }
 
@@ -59,12 +59,16 @@ const expressionOf = (compiler: Compiler, node: Node, scope: Scope, expected: Ce
     case ">=":
       return comparison(compiler, node, scope)
     default:
-      return compiler.refuse(node, "predicates have no maps and no optional access")
+      return compiler.refuse(node, "there are no maps and no optional access here")
   }
 }
 
-/** Checks a predicate's tree against the fields of an event; answers with code or with every problem, in their order. */
-export const compileTree = (root: Node, shape: EventShape): Program | { readonly problems: ReadonlyArray<Problem> } => {
+/** Checks a tree against the fields of an event; answers with code or with every problem, in their order. */
+export const compileTree = (
+  root: Node,
+  shape: EventShape,
+  { name, accepts, accepted }: Purpose,
+): Program | { readonly problems: ReadonlyArray<Problem> } => {
   const found: Array<{ readonly offset: number; readonly message: string }> = []
   let nodes = 0
   let depth = 0
@@ -91,10 +95,10 @@ export const compileTree = (root: Node, shape: EventShape): Program | { readonly
     },
   }
   const { type, code } = compiler.compile(root, null)
-  if (type.kind !== "bool" && type.kind !== "unknown") {
-    compiler.refuse(root, `the predicate is ${aTypeNamed(type)}; it must be a bool, as in args.value > 100`)
+  if (type.kind !== "unknown" && !accepts(type)) {
+    compiler.refuse(root, `${name} is ${aTypeNamed(type)}; it must be ${accepted}`)
   }
-  if (found.length === 0) return { code: code as Code<boolean>, budget: compiler.budget }
+  if (found.length === 0) return { code, budget: compiler.budget }
   const inOrder = found.toSorted((a, b) => a.offset - b.offset)
   return { problems: inOrder.map(({ offset, message }) => problemAt(root.input, offset, message)) }
 }

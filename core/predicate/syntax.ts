@@ -1,8 +1,9 @@
 import { type ASTNode, Environment, ParseError } from "@marcbachmann/cel-js"
 import type { Problem } from "../model/problem.ts"
 import { MAX_LIST, MAX_NESTING, MAX_NODES, MAX_SOURCE } from "./limits.ts"
+import type { Purpose } from "./types.ts"
 
-/** A node of the parsed predicate; `op` says what `args` holds, `pos` is where messages point. */
+/** A node of a parsed expression; `op` says what `args` holds, `pos` is where messages point. */
 export type Node = ASTNode
 export type NodeOf<Op extends Node["op"]> = Extract<Node, { readonly op: Op }>
 
@@ -21,10 +22,10 @@ const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/^Expected IDENTIFIER, got IN$/, 'a field name is expected; a field named like a keyword is written args["in"]'],
 ]
 
-const explain = (summary: string): string => {
+const explain = (summary: string, name: string): string => {
   const hint = HINTS.find(([pattern]) => pattern.test(summary))
   if (hint !== undefined) return hint[1]
-  return `the syntax is wrong: ${summary.replaceAll("EOF", "the end of the predicate")}`
+  return `the syntax is wrong: ${summary.replaceAll("EOF", `the end of ${name}`)}`
 }
 
 /** `line 1, column 12`, both counted from 1. */
@@ -51,21 +52,20 @@ export const excerpt = (node: Node): string => {
   return text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text
 }
 
-/** The tree of a predicate, or why it has none. Nothing is type-checked here. */
-export const parse = (source: string): Node | { readonly problem: Problem } => {
+/** The tree of an expression, or why it has none. Nothing is type-checked here. */
+export const parse = (
+  source: string,
+  { name, instead }: Pick<Purpose, "name" | "instead">,
+): Node | { readonly problem: Problem } => {
   if (source.length > MAX_SOURCE) {
-    const message = `the predicate has ${source.length} characters; at most ${MAX_SOURCE} are accepted`
+    const message = `${name} has ${source.length} characters; at most ${MAX_SOURCE} are accepted`
     return { problem: { path: "", message } }
   }
-  if (source.trim() === "") {
-    return {
-      problem: { path: "", message: "the predicate is empty; write true, or leave it out, to match everything" },
-    }
-  }
+  if (source.trim() === "") return { problem: { path: "", message: `${name} is empty; ${instead}` } }
   try {
     return environment.parse(source).ast
   } catch (error) {
     if (!(error instanceof ParseError)) throw error
-    return { problem: problemAt(source, error.range?.start ?? 0, explain(error.summary)) }
+    return { problem: problemAt(source, error.range?.start ?? 0, explain(error.summary, name)) }
   }
 }

@@ -60,3 +60,14 @@ export const listFields = (fields: RecordType["fields"]): string =>
   Object.entries(fields)
     .map(([name, field]) => `${name} (${nameOf(typeOfField(field))})`)
     .join(", ")
+
+/** What a whole expression is for. */
+export interface Purpose {
+  /** How messages name it: `the predicate`. */
+  readonly name: string
+  /** What to write instead of an empty one. */
+  readonly instead: string
+  readonly accepts: (type: CelType) => boolean
+  /** What is accepted, for messages. */
+  readonly accepted: string
+}

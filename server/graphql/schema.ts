@@ -9,6 +9,7 @@ import "./schema/sink.ts"
 import "./schema/plugin.ts"
 import "./schema/page-info.ts"
 import "./schema/dead-letter.ts"
+import "./schema/dead-letter-operations.ts"
 import "./schema/match.ts"
 import "./schema/feed.ts"
 

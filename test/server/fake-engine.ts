@@ -12,7 +12,7 @@ import {
   Resources,
   type SinkView,
 } from "../../core/engine/resources.ts"
-import { defaultRetry } from "../../core/model/resource.ts"
+import { defaultRetry } from "../../core/model/policy.ts"
 import { type SeedFile, SeedsRefused, SeedTarget } from "../../server/seeds.ts"
 
 export const network = (fields: Partial<NetworkView> = {}): NetworkView => ({
@@ -100,6 +100,8 @@ export const deadLetter = (number: number): DeadLetter => ({
   whyNot: null,
 })
 
+const noSuchThing = Effect.die(new Error("this engine has no rows and no sinks"))
+
 /** The engine's services in memory, with levers for tests. */
 export class FakeEngine {
   networks: Array<NetworkView> = [network()]
@@ -162,7 +164,6 @@ export class FakeEngine {
         if (id === "refused") {
           return Effect.fail(
             new Refused({
-              code: "INVALID",
               resource: `${name} refused`,
               problems: [
                 { path: "selector.event", message: "is no event" },
@@ -195,6 +196,16 @@ export class FakeEngine {
         list().splice(index, 1)
         return Effect.void
       })
+  }
+
+  #pauseSink(name: string, id: string, change: Pick<SinkView, "state" | "error">) {
+    return Effect.suspend((): Effect.Effect<SinkView, NotFound> => {
+      this.calls.push({ name, input: id })
+      const index = this.sinks.findIndex((candidate) => candidate.id === id)
+      if (index < 0) return Effect.fail(new NotFound({ resource: `sink "${id}"` }))
+      this.sinks[index] = { ...this.sinks[index]!, ...change }
+      return Effect.succeed(this.sinks[index]!)
+    })
   }
 
   #operate(name: string, id: string, options: unknown, change: Partial<NetworkView>) {
@@ -242,6 +253,8 @@ export class FakeEngine {
         deleteNetwork: this.#delete("deleteNetwork", () => this.networks),
         deleteMonitor: this.#delete("deleteMonitor", () => this.monitors),
         deleteSink: this.#delete("deleteSink", () => this.sinks),
+        pauseSink: (id) => this.#pauseSink("pauseSink", id, { state: "PAUSED", error: "by an operator" }),
+        resumeSink: (id) => this.#pauseSink("resumeSink", id, { state: "RUNNING", error: null }),
         pauseNetwork: (id) => this.#operate("pauseNetwork", id, undefined, { state: "PAUSED" }),
         resumeNetwork: (id) => this.#operate("resumeNetwork", id, undefined, { state: "RUNNING" }),
         rewindNetwork: (id, to) => this.#operate("rewindNetwork", id, to, { state: "INVALIDATING" }),
@@ -295,6 +308,12 @@ export class FakeEngine {
               totalCount: this.letters.length,
             }
           }),
+        // What takes letters away needs rows and sinks: it is tested over a real engine.
+        replay: () => noSuchThing,
+        replayAll: () => noSuchThing,
+        discard: () => noSuchThing,
+        discardAll: () => noSuchThing,
+        offerRetractions: () => noSuchThing,
       }),
     ),
     Layer.sync(Blockwatcher, () => Blockwatcher.of({ health: Effect.sync(() => this.health) })),

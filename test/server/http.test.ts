@@ -239,6 +239,57 @@ describe("mutations", () => {
     })
   })
 
+  it("take and show gates and delivery policies", async () => {
+    const data = await graphqlData(
+      server.url,
+      `mutation {
+        a: putMonitor(input: { id: "a", network: "devnet", selector: {}, sinks: [], gate: { type: MAX_ONCE, windowMs: 60000, by: "args.from" } }) {
+          gate { type count windowMs by } }
+        b: putMonitor(input: { id: "b", network: "devnet", selector: {}, sinks: [], gate: { type: THRESHOLD, count: 2, windowMs: 5, by: null } }) {
+          gate { type count windowMs by } }
+        c: putSink(input: { id: "c", module: "webhook", config: {}, throttle: { maxDeliveries: 3, windowMs: 1000 },
+            aggregate: { windowMs: 50, maxBatch: 10 }, concurrency: 4, buffer: DURABLE }) {
+          throttle { maxDeliveries windowMs } aggregate { windowMs maxBatch } concurrency buffer }
+      }`,
+    )
+    assert.deepEqual(data, {
+      a: { gate: { type: "MAX_ONCE", count: null, windowMs: 60_000, by: "args.from" } },
+      b: { gate: { type: "THRESHOLD", count: 2, windowMs: 5, by: null } },
+      c: {
+        throttle: { maxDeliveries: 3, windowMs: 1000 },
+        aggregate: { windowMs: 50, maxBatch: 10 },
+        concurrency: 4,
+        buffer: "DURABLE",
+      },
+    })
+    assert.deepEqual(
+      server.engine.calls.map(({ input }) => (input as { readonly gate?: unknown }).gate),
+      [
+        { type: "max_once", windowMs: 60_000, by: "args.from" },
+        { type: "threshold", count: 2, windowMs: 5 },
+        undefined,
+      ],
+    )
+  })
+
+  it("pause a sink and let it go on, and show why it rests", async () => {
+    const data = await graphqlData(
+      server.url,
+      `mutation {
+        paused: pauseSink(id: "alerts") { id state error }
+        resumed: resumeSink(id: "alerts") { id state error }
+      }`,
+    )
+    assert.deepEqual(data, {
+      paused: { id: "alerts", state: "PAUSED", error: "by an operator" },
+      resumed: { id: "alerts", state: "RUNNING", error: null },
+    })
+    for (const operation of ["pauseSink", "resumeSink"]) {
+      const { errors } = await graphql(server.url, `mutation { ${operation}(id: "nobody") { id } }`)
+      assert.strictEqual(errors[0]?.extensions?.code, "NOT_FOUND")
+    }
+  })
+
   it("pass ifRevision, validateOnly and discard on", async () => {
     const conflict = await graphql(
       server.url,

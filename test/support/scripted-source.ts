@@ -15,6 +15,8 @@ import {
 export interface ScriptedEvent {
   readonly name: string
   readonly value: bigint
+  /** In ms since 1970, or null for an event without one; a second a block unless set. */
+  readonly time?: number | null
   /** The event does not decode. */
   readonly broken?: boolean
 }
@@ -80,7 +82,7 @@ export class ScriptedFeed {
           cursor: { primary: block, secondary: 1_048_576 + i },
           index: 0,
           interests: concerned,
-          time: block * 1000,
+          time: event.time === undefined ? block * 1000 : event.time,
           fields: () => {
             if (event.broken === true) throw new Error("a broken event")
             return {

@@ -1,43 +1,48 @@
+import type { Gate } from "../../../core/model/policy.ts"
 import { builder } from "../builder.ts"
 
 const GateTypeType = builder.enumType("GateType", {
-  description: "How a gate decides.",
+  description: "How a gate decides, on event time and for each value of `by` apart.",
   values: {
-    THRESHOLD: { description: "Emits `count` matches together once so many fell within `windowMs`." },
-    MAX_ONCE: { description: "Emits the first match and drops the others within `windowMs` of it." },
+    THRESHOLD: {
+      value: "threshold",
+      description:
+        "`count` hits that span at most `windowMs` become matches together; counting starts anew behind them.",
+    },
+    MAX_ONCE: {
+      value: "max_once",
+      description: "A hit becomes a match; others less than `windowMs` behind it are dropped.",
+    },
   } as const,
 })
 
-/** A gate as it is shown. */
-export interface GateShape {
-  readonly type: "THRESHOLD" | "MAX_ONCE"
-  readonly count?: number | null
-  readonly windowMs: number
-  readonly by?: string | null
-}
-
-export const GateType = builder.objectRef<GateShape>("Gate").implement({
-  description: "Holds matches of a monitor back until a condition over several of them is met.",
+export const GateType = builder.objectRef<Gate>("Gate").implement({
+  description: "Decides which hits of a monitor become matches.",
   fields: (t) => ({
     type: t.expose("type", { type: GateTypeType, description: "How it decides." }),
-    count: t.exposeInt("count", { nullable: true, description: "How many matches a threshold needs." }),
+    count: t.int({
+      nullable: true,
+      description: "How many hits a threshold needs; null for MAX_ONCE.",
+      resolve: (gate) => gate.count ?? null,
+    }),
     windowMs: t.exposeInt("windowMs", { description: "The length of the window, in milliseconds of event time." }),
     by: t.exposeString("by", {
       nullable: true,
-      description: "A CEL expression; each of its values has a window of its own.",
+      description: "A CEL expression; each of its values has a window of its own. Null: all hits have one.",
     }),
   }),
 })
 
 export const GateInput = builder.inputType("GateInput", {
-  description: "Holds matches back until a condition over several of them is met.",
+  description: "Decides which hits of a monitor become matches.",
   fields: (t) => ({
     type: t.field({ type: GateTypeType, description: "How it decides." }),
-    count: t.int({ required: false, description: "How many matches a threshold needs." }),
-    windowMs: t.int({ description: "The length of the window, in milliseconds of event time." }),
+    count: t.int({ required: false, description: "How many hits a threshold needs, 1 to 10000. Not for MAX_ONCE." }),
+    windowMs: t.int({ description: "The length of the window, in milliseconds of event time; at most 24 days." }),
     by: t.string({
       required: false,
-      description: "A CEL expression, such as `args.from`; each of its values has a window of its own.",
+      description:
+        "A CEL expression, such as `args.from`, whose value is a string, an address, bytes, a bool or an integer; each value has a window of its own.",
     }),
   }),
 })

@@ -68,7 +68,8 @@ builder.queryFields((t) => ({
   }),
   testMonitor: t.field({
     type: [MatchType],
-    description: "What a monitor would match in one block. It need not exist; nothing is stored or sent.",
+    description:
+      "What a monitor would match in one block, before its gate. It need not exist; nothing is stored or sent.",
     args: {
       input: t.arg({ type: MonitorInput, description: "The monitor to try." }),
       block: t.arg({ type: "BigInt", description: "The block's number." }),

@@ -6,7 +6,7 @@ import { toGraphQLError } from "../errors.ts"
 import { toDefinition, toPutOptions } from "../input.ts"
 import { run } from "../run.ts"
 import { CursorType } from "./cursor.ts"
-import { GateInput, type GateShape, GateType } from "./gate.ts"
+import { GateInput, GateType } from "./gate.ts"
 import { MonitorType, NetworkType } from "./refs.ts"
 import { SinkType } from "./sink.ts"
 
@@ -34,8 +34,8 @@ MonitorType.implement({
     gate: t.field({
       type: GateType,
       nullable: true,
-      description: "Holds matches back until a condition over several of them is met.",
-      resolve: (monitor) => monitor.gate as GateShape | null,
+      description: "Which of its hits become matches. Null: all of them.",
+      resolve: (monitor) => monitor.gate,
     }),
     sinks: t.field({
       type: [SinkType],
@@ -55,7 +55,8 @@ MonitorType.implement({
     }),
     error: t.exposeString("error", {
       nullable: true,
-      description: "The last error of its predicate at run time. The event behind it became a dead letter.",
+      description:
+        "The last error of its predicate or gate at run time. The event behind it became a dead letter. Or why it does not compile.",
     }),
   }),
 })
@@ -91,7 +92,11 @@ export const MonitorInput = builder.inputType("MonitorInput", {
       required: false,
       description: "A CEL expression, such as `args.value >= 1000 && args.to != args.from`. Null matches all.",
     }),
-    gate: t.field({ type: GateInput, required: false, description: "Holds matches back until a condition is met." }),
+    gate: t.field({
+      type: GateInput,
+      required: false,
+      description: "Which of its hits become matches; all unless given.",
+    }),
     sinks: t.idList({ description: "Ids of the sinks that matches are delivered to." }),
     enabled: t.boolean({ required: false, defaultValue: true, description: "Whether it watches." }),
     ifRevision: t.string({ required: false, description: "CONFLICT unless the stored monitor has this revision." }),

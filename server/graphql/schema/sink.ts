@@ -1,13 +1,16 @@
 import { Effect } from "effect"
 import { Resources, type SinkState, type SinkView } from "../../../core/engine/resources.ts"
-import type { Retry } from "../../../core/model/resource.ts"
+import type { Aggregate, Retry, Throttle } from "../../../core/model/policy.ts"
 import { builder } from "../builder.ts"
 import { toDefinition, toPutOptions } from "../input.ts"
 import { run } from "../run.ts"
 
 const states = {
   RUNNING: { description: "Delivers." },
-  PAUSED: { description: "Rests until it is resumed." },
+  PAUSED: {
+    description:
+      "Rests until `resumeSink`; `error` says why. Its matches become dead letters, or wait in a durable buffer.",
+  },
   FAILED: { description: "Cannot be built from its config; `error` says why. Networks wait for it." },
 } as const satisfies Record<SinkState, { description: string }>
 
@@ -51,45 +54,46 @@ const RetryInput = builder.inputType("RetryInput", {
   }),
 })
 
-interface ThrottleShape {
-  readonly maxDeliveries: number
-  readonly windowMs: number
-}
-
-const ThrottleType = builder.objectRef<ThrottleShape>("Throttle").implement({
-  description: "The most deliveries that a sink makes in a window of time.",
+const ThrottleType = builder.objectRef<Throttle>("Throttle").implement({
+  description:
+    "The most deliveries that each network makes through a sink in a window of time. What exceeds it is a dead letter at once, or waits in a durable buffer; retractions are exempt.",
   fields: (t) => ({
     maxDeliveries: t.exposeInt("maxDeliveries", { description: "How many." }),
-    windowMs: t.exposeInt("windowMs", { description: "The length of the window, in milliseconds." }),
+    windowMs: t.exposeInt("windowMs", {
+      description: "The length of the window, in milliseconds; it opens with the first delivery.",
+    }),
   }),
 })
 
 const ThrottleInput = builder.inputType("ThrottleInput", {
-  description: "The most deliveries that a sink makes in a window of time.",
+  description:
+    "The most deliveries that each network makes through a sink in a window of time. What exceeds it is a dead letter at once.",
   fields: (t) => ({
-    maxDeliveries: t.int({ required: false, description: "How many." }),
-    windowMs: t.int({ required: false, description: "The length of the window, in milliseconds." }),
+    maxDeliveries: t.int({ required: false, description: "How many. Default 60." }),
+    windowMs: t.int({ required: false, description: "The length of the window, in milliseconds. Default 60000." }),
   }),
 })
 
-interface AggregateShape {
-  readonly windowMs: number
-  readonly maxBatch: number
-}
-
-const AggregateType = builder.objectRef<AggregateShape>("Aggregate").implement({
+const AggregateType = builder.objectRef<Aggregate>("Aggregate").implement({
   description: "Collects matches and delivers them together as a digest.",
   fields: (t) => ({
-    windowMs: t.exposeInt("windowMs", { description: "The longest that a match waits, in milliseconds." }),
-    maxBatch: t.exposeInt("maxBatch", { description: "The most matches in one digest." }),
+    windowMs: t.exposeInt("windowMs", {
+      description: "The longest that a match waits for others, in milliseconds; the checkpoint waits with it.",
+    }),
+    maxBatch: t.exposeInt("maxBatch", {
+      description: "The most matches in one digest: so many are delivered at once.",
+    }),
   }),
 })
 
 const AggregateInput = builder.inputType("AggregateInput", {
   description: "Collects matches and delivers them together as a digest.",
   fields: (t) => ({
-    windowMs: t.int({ required: false, description: "The longest that a match waits, in milliseconds." }),
-    maxBatch: t.int({ required: false, description: "The most matches in one digest." }),
+    windowMs: t.int({
+      required: false,
+      description: "The longest that a match waits for others, in milliseconds. Default 30000, at most a day.",
+    }),
+    maxBatch: t.int({ required: false, description: "The most matches in one digest. Default 100, at most 10000." }),
   }),
 })
 
@@ -107,22 +111,22 @@ export const SinkType = builder.objectRef<SinkView>("Sink").implement({
       type: ThrottleType,
       nullable: true,
       description: "The most deliveries in a window of time; null is no limit.",
-      resolve: (sink) => sink.throttle as ThrottleShape | null,
+      resolve: (sink) => sink.throttle,
     }),
     aggregate: t.field({
       type: AggregateType,
       nullable: true,
       description: "How matches are collected into digests; null delivers each alone.",
-      resolve: (sink) => sink.aggregate as AggregateShape | null,
+      resolve: (sink) => sink.aggregate,
     }),
     concurrency: t.exposeInt("concurrency", {
-      description: "Deliveries at a time. Above 1, order between matches is given up.",
+      description: "Deliveries of a network at a time. Above 1, order between matches is given up.",
     }),
     buffer: t.expose("buffer", { type: BufferTypeType, description: "Where deliveries wait." }),
     state: t.expose("state", { type: SinkStateType, description: "What it does at present." }),
     error: t.exposeString("error", {
       nullable: true,
-      description: "Why it is FAILED or PAUSED, if there is a reason to show.",
+      description: "Why it is FAILED or PAUSED.",
     }),
     revision: t.exposeString("revision", { description: "Changes with every change; see `ifRevision`." }),
   }),
@@ -159,7 +163,11 @@ const SinkInput = builder.inputType("SinkInput", {
       description: "The most deliveries in a window of time.",
     }),
     aggregate: t.field({ type: AggregateInput, required: false, description: "Collects matches into digests." }),
-    concurrency: t.int({ required: false, defaultValue: 1, description: "Deliveries at a time." }),
+    concurrency: t.int({
+      required: false,
+      defaultValue: 1,
+      description: "Deliveries of a network at a time, at most 100.",
+    }),
     buffer: t.field({
       type: BufferTypeType,
       required: false,
@@ -185,6 +193,31 @@ builder.mutationFields((t) => ({
       return run(
         context,
         Resources.use((resources) => resources.putSink(toDefinition(input), toPutOptions(input))),
+      )
+    },
+  }),
+  pauseSink: t.field({
+    type: SinkType,
+    description:
+      "Lets a sink rest, for all networks, until `resumeSink`: its matches become dead letters that can be replayed, or wait in a durable buffer. A put does not end it.",
+    args: { id: t.arg.id({ description: "The sink's id." }) },
+    resolve: (_, { id }, context) => {
+      context.views.forget()
+      return run(
+        context,
+        Resources.use((resources) => resources.pauseSink(id)),
+      )
+    },
+  }),
+  resumeSink: t.field({
+    type: SinkType,
+    description: "Lets a sink go on, whether it was paused by hand or because its receiver answered that it is gone.",
+    args: { id: t.arg.id({ description: "The sink's id." }) },
+    resolve: (_, { id }, context) => {
+      context.views.forget()
+      return run(
+        context,
+        Resources.use((resources) => resources.resumeSink(id)),
       )
     },
   }),

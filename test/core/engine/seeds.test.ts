@@ -47,6 +47,107 @@ describe("seed files", () => {
     }),
   )
 
+  it.live("write every policy in snake_case", () =>
+    Effect.gen(function* () {
+      const runtime = yield* start()
+      yield* apply(runtime, [
+        file("network", "test", { id: "test", module: "scripted", config: {}, journal_depth: 64 }),
+        file("sink", "out", {
+          id: "out",
+          module: "host:host",
+          config: {},
+          retry: { max_attempts: 3, initial_backoff_ms: 10, max_backoff_ms: 20 },
+          throttle: { max_deliveries: 5, window_ms: 1000 },
+          aggregate: { window_ms: 50, max_batch: 7 },
+          concurrency: 4,
+          buffer: "durable",
+        }),
+        file("sink", "defaults", { id: "defaults", module: "host:host", config: {}, throttle: {}, aggregate: {} }),
+        ...[
+          { type: "threshold", count: 3, window_ms: 3_600_000, by: "args.value" },
+          { type: "max_once", window_ms: 60_000 },
+        ].map((gate) =>
+          file("monitor", gate.type, {
+            id: gate.type,
+            network: "test",
+            selector: { name: "Transfer" },
+            sinks: ["out"],
+            gate,
+          }),
+        ),
+      ])
+      const { networks, sinks, monitors } = resourcesOf(runtime)
+      assert.strictEqual((yield* networks)[0]!.journalDepth, 64)
+      const policies = (yield* sinks).map(({ id, retry, throttle, aggregate, concurrency, buffer }) => [
+        id,
+        { retry, throttle, aggregate, concurrency, buffer },
+      ])
+      assert.deepInclude(Object.fromEntries(policies), {
+        out: {
+          retry: { maxAttempts: 3, initialBackoffMs: 10, maxBackoffMs: 20 },
+          throttle: { maxDeliveries: 5, windowMs: 1000 },
+          aggregate: { windowMs: 50, maxBatch: 7 },
+          concurrency: 4,
+          buffer: "DURABLE",
+        },
+        defaults: {
+          retry: { maxAttempts: 8, initialBackoffMs: 200, maxBackoffMs: 30_000 },
+          throttle: { maxDeliveries: 60, windowMs: 60_000 },
+          aggregate: { windowMs: 30_000, maxBatch: 100 },
+          concurrency: 1,
+          buffer: "MEMORY",
+        },
+      })
+      assert.deepStrictEqual(Object.fromEntries((yield* monitors).map(({ id, gate }) => [id, gate])), {
+        threshold: { type: "threshold", count: 3, windowMs: 3_600_000, by: "args.value" },
+        max_once: { type: "max_once", windowMs: 60_000, by: null },
+      })
+    }),
+  )
+
+  it.live("are told of wrong policies in their own words", () =>
+    Effect.gen(function* () {
+      const runtime = yield* start()
+      const refused = (yield* Effect.flip(
+        apply(runtime, [
+          network,
+          file("sink", "out", {
+            id: "out",
+            module: "host:host",
+            config: {},
+            retry: { initial_backoff_ms: 9, max_backoff_ms: 1 },
+            throttle: { max_delivery: 1 },
+            aggregate: { window_ms: 0, maxBatch: 1 },
+          }),
+          file("sink", "other", { id: "other", module: "host:host", config: {}, throttle: { max_delivery: 1 } }),
+          file("monitor", "m", {
+            id: "m",
+            network: "test",
+            selector: { name: "Transfer" },
+            sinks: ["other"],
+            gate: { type: "threshold", window_ms: 0, by: "windowMs" },
+          }),
+          file("sink", "backoff", {
+            id: "backoff",
+            module: "host:host",
+            config: {},
+            retry: { initial_backoff_ms: 9, max_backoff_ms: 1 },
+          }),
+        ]),
+      )) as Refused
+      assert.deepStrictEqual(
+        refused.problems.map(({ path, message }) => `${path} ${message}`),
+        [
+          "sinks/out.json.aggregate.maxBatch unknown key; seed files write it as max_batch",
+          "sinks/other.json.throttle.max_delivery is not a known key; known are max_deliveries, window_ms",
+          "sinks/backoff.json.retry.initial_backoff_ms is 9 and above max_backoff_ms, which is 1; it must not be above it",
+          "monitors/m.json.gate.count is missing; it must be an integer between 1 and 10000",
+          "monitors/m.json.gate.window_ms must be an integer between 1 and 2073600000 (24 days in ms), not 0",
+        ],
+      )
+    }),
+  )
+
   it.live("that changed win; unchanged ones leave edits and deletions alone, over a restart", () =>
     Effect.gen(function* () {
       const path = join(mkdtempSync(join(tmpdir(), "blockwatcher-")), "test.db")

@@ -3,7 +3,7 @@ import { type Node, parse } from "../../../core/predicate/syntax.ts"
 import { problemsOf } from "./support.ts"
 
 const tree = (source: string): Node => {
-  const parsed = parse(source)
+  const parsed = parse(source, { name: "the predicate", instead: "write true" })
   return "problem" in parsed ? assert.fail(parsed.problem.message) : parsed
 }
 
