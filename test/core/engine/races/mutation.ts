@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { endOf } from "../../../../core/model/cursor.ts"
 import type { Choices } from "../../../system/seed.ts"
-import { BLOCKS, MONITORS, NETWORKS, SINKS, type World } from "./world.ts"
+import { BLOCKS, MONITORS, NETWORKS, REFUSING, SINKS, type World } from "./world.ts"
 
 interface Failure {
   readonly _tag: string
@@ -38,7 +38,7 @@ const drawIds = (random: Choices) => ({
 export const drawFocus = drawIds
 
 /** How many kinds of mutations there are. */
-export const KINDS = 9
+export const KINDS = 14
 
 /** Draws a mutation of a kind. `revisions`: those that an `ifRevision` may name. */
 export const drawMutation = (
@@ -70,6 +70,9 @@ export const drawMutation = (
     discards: discard ? id : null,
   })
   const act = (name: string, run: Mutation["run"]): Mutation => ({ name, run, discards: null })
+  const filter = random.chance(0.5) ? { sink } : {}
+  const ofSink = filter.sink === undefined ? "" : ` of ${filter.sink}`
+  const refusing = random.chance(0.8) ? REFUSING : sink
   const to = endOf(random.between(0, BLOCKS + 1))
   const kinds: ReadonlyArray<() => Mutation> = [
     () => put("putNetwork", { id: network, module: "scripted", config: { range: random.between(20, 22) } }),
@@ -95,6 +98,11 @@ export const drawMutation = (
         retry: { maxAttempts: random.between(3, 5), initialBackoffMs: 1, maxBackoffMs: 2 },
       }),
     () => remove("deleteSink", sink),
+    () => act(`pauseSink ${sink}`, ({ resources }) => resources.pauseSink(sink)),
+    () => act(`resumeSink ${sink}`, ({ resources }) => resources.resumeSink(sink)),
+    () => act(`replayDeadLetters ${network}${ofSink}`, ({ letters }) => letters.replayAll({ network, ...filter }, 100)),
+    () => act(`discardDeadLetters ${network}${ofSink}`, ({ letters }) => letters.discardAll({ network, ...filter })),
+    () => act(`offerRetractions ${network} ${refusing}`, ({ letters }) => letters.offerRetractions(network, refusing)),
   ]
   return kinds[kind]!()
 }

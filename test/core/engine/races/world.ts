@@ -13,7 +13,9 @@ import { type ScriptedEvent, ScriptedFeed, scriptedSource, waitUntil } from "../
 
 export const NETWORKS = ["n1", "n2", "n3"] as const
 export const MONITORS = ["m1", "m2", "m3", "m4"] as const
-export const SINKS = ["s1", "s2", "s3", "bad"] as const
+/** Refuses what it is told for the first time, and takes what is sent again on request. */
+export const REFUSING = "bad"
+export const SINKS = ["s1", "s2", "s3", REFUSING] as const
 
 /** Blocks that are there from the beginning. */
 export const BLOCKS = 6
@@ -25,16 +27,20 @@ const block = (number: number): ReadonlyArray<ScriptedEvent> =>
     value: BigInt(10 * number + i),
   }))
 
-/** What a sink holds that applies what it is told, as `network/monitor/value`. `bad` refuses every match. */
+/** What a sink holds that applies what it is told, as `network/monitor/value`. */
 const holder = (id: string) => {
   const held = new Map<string, string>()
+  const refused = new Set<string>()
   const sink: HostSink = {
     id,
     retry: { maxAttempts: 3, initialBackoffMs: 1, maxBackoffMs: 2 },
-    deliver: (event) =>
+    deliver: (event, delivery) =>
       Effect.suspend((): Effect.Effect<void, Permanent> => {
+        if (id === REFUSING && delivery.nonce === null && !(event.type === "retracted" && refused.has(delivery.id))) {
+          refused.add(delivery.id)
+          return Effect.fail(new Permanent({ reason: "no" }))
+        }
         if (event.type === "match") {
-          if (id === "bad") return Effect.fail(new Permanent({ reason: "no" }))
           const { value } = event.event["args"] as { readonly value: string }
           held.set(event.id, `${event.network}/${event.monitor}/${value}`)
         } else if (event.type === "retracted") held.delete(event.match_id)
@@ -80,6 +86,7 @@ export const makeWorld = Effect.gen(function* () {
     }),
   )
   const resources = resourcesOf(runtime)
+  const letters = Context.get(runtime, DeadLetters)
 
   /** Whether nothing is left to do but what a pause keeps back. */
   const isQuiet = Effect.gen(function* () {
@@ -109,6 +116,7 @@ export const makeWorld = Effect.gen(function* () {
   /** Lets every network go on, and every feed grow: what was changed shows in what is matched now. */
   const goOn = Effect.gen(function* () {
     for (const { id, state } of yield* resources.networks) if (state === "PAUSED") yield* resources.resumeNetwork(id)
+    for (const { id, state } of yield* resources.sinks) if (state === "PAUSED") yield* resources.resumeSink(id)
     yield* quiet
     feed.append(...[1, 2, 3].map((i) => block(BLOCKS + i)))
     yield* quiet
@@ -124,6 +132,7 @@ export const makeWorld = Effect.gen(function* () {
       monitors: monitors.map(({ definition }) => definition),
       sinks: sinks.map(({ definition }) => definition),
       paused,
+      pausedSinks: sinks.filter((sink) => sink.paused !== null).map(({ definition }) => definition.id),
     }
   })
 
@@ -134,12 +143,12 @@ export const makeWorld = Effect.gen(function* () {
     const networks = yield* Effect.forEach(yield* resources.networks, ({ id, state }) =>
       Effect.gen(function* () {
         const row = yield* storage.pipeline(id)
-        const letters = yield* Context.get(runtime, DeadLetters).list({ network: id, first: 200, after: null })
+        const kept = yield* letters.list({ network: id, first: 200, after: null })
         return {
           id,
           state,
           checkpoint: row?.checkpoint ?? null,
-          dead: letters.items
+          dead: kept.items
             .filter(({ node }) => node.replayable)
             .map(({ node }) => `${node.monitor} ${node.sink} ${node.cursor.primary}:${node.cursor.secondary}`)
             .toSorted(),
@@ -156,7 +165,7 @@ export const makeWorld = Effect.gen(function* () {
     }
   })
 
-  return { resources, quiet, goOn, definitions, standing }
+  return { resources, letters, quiet, goOn, definitions, standing }
 })
 
 export type World = Effect.Success<typeof makeWorld>
