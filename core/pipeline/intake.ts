@@ -174,13 +174,15 @@ export class Intake<E> {
 
   #sortAgain(): void {
     if (this.#again.length === 0) return
-    let again: ReadonlyArray<WorkItem> = this.#again
+    // One that was read between its write and its handing over is there already.
+    const known = new Set(this.#units.flatMap(({ items }) => items.map(({ row }) => row.seq)))
+    let again: ReadonlyArray<WorkItem> = this.#again.filter(({ row }) => !known.has(row.seq))
     this.#again = []
     if (this.#unread || this.#pulls) {
       // What lies behind the last row that was read is read in its turn.
       again = again.filter(({ row }) => row.seq <= this.#position)
       this.#unread = true
-    }
+    } else this.#position = Math.max(this.#position, ...again.map(({ row }) => row.seq))
     this.#units.unshift(...toUnits(again))
     this.#rows += again.length
   }

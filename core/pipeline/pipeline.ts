@@ -126,6 +126,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   const clock = yield* Clock.Clock
   const owedSinks = new Set(yield* storage.owedSinks(network))
   const workers = new Map<string, SinkWorker>()
+  /** How the age of a buffer is shown, for sinks that have had none yet. */
+  const hiddenBuffers = new Map<string, ReturnType<typeof exposeBuffer>>()
   const workerFibers: Array<Fiber.Fiber<void, PipelineFault>> = []
   const ensureWorker = Effect.fnUntraced(function* (sink: string) {
     const existing = workers.get(sink)
@@ -149,10 +151,20 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     })
     workers.set(sink, worker)
     workerFibers.push(yield* supervise(worker.run))
-    if (worker.pulls()) {
-      yield* exposeBuffer(network, sink, () => (worker.isIdle() ? 0 : age.seconds)).pipe(Scope.provide(scope))
-    }
+    hiddenBuffers.set(
+      sink,
+      exposeBuffer(network, sink, () => (worker.isIdle() ? 0 : age.seconds)),
+    )
+    yield* showBuffer(sink, worker)
     return worker
+  })
+
+  /** Shows the age of a durable buffer from when its sink has one. */
+  const showBuffer = Effect.fnUntraced(function* (sink: string, worker: SinkWorker) {
+    const expose = hiddenBuffers.get(sink)
+    if (expose === undefined || !worker.takeUpBuffer()) return
+    hiddenBuffers.delete(sink)
+    yield* Scope.provide(expose, scope)
   })
 
   /** Completes when a sink's owed rows of earlier runs are on their way; what is minted now follows behind them. */
@@ -192,7 +204,11 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       const worker = workers.get(sink)
       return worker === undefined ? 0 : worker.room()
     },
-    pulls: (sink) => Effect.map(ensureWorker(sink), (worker) => worker.takeUpBuffer()),
+    pulls: Effect.fnUntraced(function* (sink: string) {
+      const worker = yield* ensureWorker(sink)
+      yield* showBuffer(sink, worker)
+      return worker.pulls()
+    }),
     dispatch,
     onShown: options.onShown,
     minted: () => minted,

@@ -1,4 +1,4 @@
-import { type Cause, Clock, Effect, Queue } from "effect"
+import { type Cause, Clock, Effect, Latch, Queue } from "effect"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { Outcome, Owner, Storage } from "../storage/storage.ts"
 import type { NetworkMetrics } from "./metrics.ts"
@@ -7,24 +7,28 @@ import type { PipelineStatus } from "./status.ts"
 import type { Slot } from "./tracker.ts"
 import type { WorkItem } from "./work-item.ts"
 
-interface Settlement {
+/** How one row's delivery ended. */
+export interface Settlement {
   readonly item: WorkItem
   readonly outcome: Outcome
 }
 
 /** Writes the outcomes of all workers of a network in groups, and only then completes their slots. */
 export interface Settler {
-  /** Hands an outcome over at once; false while too many are not written yet. */
-  readonly trySettle: (item: WorkItem, outcome: Outcome) => boolean
-  /** Hands an outcome over; waits while too many are not written yet. */
-  readonly settle: (item: WorkItem, outcome: Outcome) => Effect.Effect<void>
+  /**
+   * Hands over the outcomes of what was delivered at once: they are written together, so that a restart never finds a part
+   * of a digest. False while too many are not written yet, or when nothing is written any more.
+   */
+  readonly trySettle: (unit: ReadonlyArray<Settlement>) => boolean
+  /** Completes when there may be room for more. */
+  readonly room: Effect.Effect<void>
   /** Writes until interrupted, or until everything is written after `end`. */
   readonly run: Effect.Effect<void, StorageError | NotOwner>
   /** No outcome follows: `run` ends when what was handed over is written. */
   readonly end: Effect.Effect<void>
 }
 
-/** The most outcomes in one transaction; keeps it to a few ms. */
+/** About as many outcomes go into one transaction, which keeps it to a few ms; a large digest takes longer. */
 const GROUP = 256
 
 export const makeSettler = Effect.fnUntraced(function* (options: {
@@ -36,7 +40,8 @@ export const makeSettler = Effect.fnUntraced(function* (options: {
   readonly onWritten: (slots: ReadonlyArray<Slot>) => void
 }): Effect.fn.Return<Settler> {
   const { storage, owner, status, metrics, onWritten } = options
-  const queue = yield* Queue.bounded<Settlement, Cause.Done>(2 * GROUP)
+  const queue = yield* Queue.bounded<ReadonlyArray<Settlement>, Cause.Done>(2 * GROUP)
+  const taken = Latch.makeUnsafe(true)
   const writeGroup = Effect.fnUntraced(function* (group: ReadonlyArray<Settlement>) {
     const outcomes = group.map((settlement) => settlement.outcome)
     yield* storage.settle(owner, { outcomes, offered: [] }).pipe(untilStored(status))
@@ -45,17 +50,24 @@ export const makeSettler = Effect.fnUntraced(function* (options: {
   })
   /** Outcomes that follow each other without a wait go into one write. */
   const gather = Effect.gen(function* () {
-    const group = yield* Queue.takeBetween(queue, 1, GROUP)
+    const group = [...(yield* Queue.take(queue))]
     while (group.length < GROUP) {
-      yield* Effect.yieldNow
-      if (Queue.sizeUnsafe(queue) === 0) break
-      group.push(...(yield* Queue.takeBetween(queue, 1, GROUP - group.length)))
+      if (Queue.sizeUnsafe(queue) === 0) {
+        yield* Effect.yieldNow
+        if (Queue.sizeUnsafe(queue) === 0) break
+      }
+      for (const settlement of yield* Queue.take(queue)) group.push(settlement)
     }
+    taken.openUnsafe()
     return group
   })
   return {
-    trySettle: (item, outcome) => Queue.offerUnsafe(queue, { item, outcome }),
-    settle: (item, outcome) => Effect.asVoid(Queue.offer(queue, { item, outcome })),
+    trySettle: (unit) => {
+      if (Queue.offerUnsafe(queue, unit)) return true
+      taken.closeUnsafe()
+      return false
+    },
+    room: taken.await,
     run: gather.pipe(
       Effect.flatMap(writeGroup),
       Effect.forever,

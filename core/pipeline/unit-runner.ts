@@ -8,7 +8,7 @@ import type { Draining } from "./draining.ts"
 import type { HeldLease } from "./lease.ts"
 import type { NetworkMetrics } from "./metrics.ts"
 import { untilStored } from "./persist.ts"
-import type { Settler } from "./settler.ts"
+import type { Settlement, Settler } from "./settler.ts"
 import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
 import type { PipelineStatus } from "./status.ts"
 import { type Reservation, throttledReason, ThrottleWindow } from "./throttle.ts"
@@ -46,6 +46,8 @@ export interface UnitRunner {
 interface Run {
   units: Array<Unit>
   next: number
+  /** How the next one ended, while there is no room to hand that over. */
+  ended: ReadonlyArray<Settlement> | null
   readonly more: () => boolean
 }
 
@@ -72,9 +74,10 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     return Effect.annotateLogs(items.length === 1 ? { sink, monitor, match: matchId } : { sink, firstMatch: matchId })
   }
 
-  /** A durable buffer's rows hold nobody up. */
-  const showTrouble = (reason: string | null) => {
-    if (reason === null || handle.isDurable) status.sinks.delete(sink)
+  /** A durable buffer's rows hold nobody up, but for those that came before the sink had one. */
+  const showTrouble = (reason: string | null, { items }: Unit) => {
+    const holdsUp = !handle.isDurable || items.some(({ slot }) => slot !== null)
+    if (reason === null || !holdsUp) status.sinks.delete(sink)
     else status.sinks.set(sink, reason)
   }
 
@@ -92,7 +95,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       const retry = handle.isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
       const { event, delivery } = toSent(unit)
       const onRetry = (reason: string, attempt: number) => {
-        showTrouble(reason)
+        showTrouble(reason, unit)
         metrics.count("failedAttempts", 1, { sink })
         const count = handle.isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
         return Effect.logWarning(`${nameOf(unit)} failed (${count}): ${reason}`).pipe(annotate(unit))
@@ -101,19 +104,21 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     })
 
   /**
-   * Handing over and moving on are one step that nothing interrupts: a change of the sink in between would leave a row
-   * without an outcome, or complete its slot twice.
+   * Hands over how a unit ended, and moves on, in one step: a change of the sink in between would leave a row without an
+   * outcome, or complete its slot twice. One that comes while there is no room finds in the run what is still to be done.
    */
-  const finish = (run: Run, unit: Unit, outcomeOf: (row: DeliveryRow) => Outcome): Effect.Effect<void> => {
-    const { items } = unit
-    if (items.length === 1 && settler.trySettle(items[0]!, outcomeOf(items[0]!.row))) {
+  const handOver = (run: Run): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (run.ended === null) return Effect.void
+      if (!settler.trySettle(run.ended)) return Effect.andThen(settler.room, handOver(run))
+      run.ended = null
       run.next++
       return Effect.void
-    }
-    return Effect.forEach(items, (item) => settler.settle(item, outcomeOf(item.row)), { discard: true }).pipe(
-      Effect.andThen(Effect.sync(() => run.next++)),
-      Effect.uninterruptible,
-    )
+    })
+
+  const finish = (run: Run, unit: Unit, outcomeOf: (row: DeliveryRow) => Outcome): Effect.Effect<void> => {
+    run.ended = unit.items.map((item) => ({ item, outcome: outcomeOf(item.row) }))
+    return handOver(run)
   }
 
   /** Lets units die without an attempt. */
@@ -195,7 +200,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       }
       // The rows behind a delivery that used up its retries wait for the same sink.
       const waits = dead !== null && !dead.judged && (run.next + 1 < run.units.length || run.more())
-      showTrouble(waits ? dead.reason : null)
+      showTrouble(waits ? dead.reason : null, unit)
       const attempted = unit.attempts + result.attempts
       yield* finish(run, unit, (row) => ({
         seq: row.seq,
@@ -232,20 +237,22 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     units: ReadonlyArray<Unit>,
     more: () => boolean,
   ): Effect.fn.Return<boolean, StorageError | NotOwner> {
-    const run: Run = { units: [...units], next: 0, more }
+    const run: Run = { units: [...units], next: 0, ended: null, more }
     while (true) {
+      yield* handOver(run)
       leave(run)
       if (run.next === run.units.length) return true
       const { runtime, changed, paused } = handle
+      const next = run.units[run.next]!
       if (paused !== null && !handle.isDurable) {
-        showTrouble(null)
+        showTrouble(null, next)
         yield* refuse(run, run.units.length, `permanent: sink paused: ${paused}`)
         continue
       }
       if (runtime === null || paused !== null) {
-        showTrouble(handle.error ?? "it is being built")
+        showTrouble(paused === null ? (handle.error ?? "it is being built") : `it is paused: ${paused}`, next)
         const goesOn = yield* rest(changed)
-        showTrouble(null)
+        showTrouble(null, next)
         if (goesOn) continue
         return false
       }
@@ -256,6 +263,11 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       }
       refusing = null
       yield* offer(run.units.slice(run.next, admission.end))
+      if (handle.runtime !== runtime || handle.paused !== paused) {
+        // It was changed meanwhile: nothing goes out through what it was.
+        window.giveBack(admission.reservation)
+        continue
+      }
       const end = yield* Effect.raceFirst(deliverUpTo(run, admission, runtime), Effect.as(changed, "goes on" as const))
       // What failed, or was not sent after all, counts for nothing.
       window.giveBack(admission.reservation)
