@@ -61,7 +61,8 @@ export const makeSinkPauses = <E, F>(
         ),
       )
       yield* Effect.forkIn(stored, scope)
-    }),
+      // The pause interrupts whoever found out: it is on its way into the database all the same.
+    }, Effect.uninterruptible),
     takeUp: (sink, paused) => {
       if (!unstored.has(sink)) sinks.handle(sink).pause(paused)
     },

@@ -3,7 +3,7 @@ import type { PruneInput } from "../storage.ts"
 import type { QueryFailed } from "./error.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
-import { Sweeps } from "./sweep.ts"
+import { makeSweep } from "./sweep.ts"
 
 type ItemTuple = readonly [pk: number, position: number, monitor: string, primary: number]
 
@@ -52,12 +52,12 @@ const removeAnchors = Effect.fnUntraced(function* (
 
 /** Prepares the removal of what no one needs any more. */
 export const makePrune = () => {
-  const deliveries = new Sweeps(sql.sweep)
-  const hits = new Sweeps(sql.sweepHits)
+  const deliveries = makeSweep(sql.sweep)
+  const hits = makeSweep(sql.sweepHits)
 
   /** Removes deliveries that are over, and the matches that were kept for them alone. */
   const sweepDeliveries = Effect.fnUntraced(function* (group: Group, bound: number, limit: number, now: number) {
-    const swept = yield* deliveries.next(group, bound, limit, now)
+    const swept = yield* deliveries(group, bound, limit, now)
     if (swept.over.length > 0) {
       yield* group.session.run(sql.deleteDeliveries, [swept.over.map(([, , seq]) => seq)])
       yield* group.session.run(sql.deleteMatches, [[...new Set(swept.over.map(([, matchPk]) => matchPk))]])
@@ -71,7 +71,7 @@ export const makePrune = () => {
     const { session, network } = group
     const [newest] = yield* session.all<readonly [number]>(sql.newestHit, [network.id])
     if (newest === undefined) return { over: [], atEnd: true }
-    const swept = yield* hits.next(group, bound, limit, now, newest[0])
+    const swept = yield* hits(group, bound, limit, now, newest[0])
     if (swept.over.length > 0) yield* session.run(sql.deleteHits, [swept.over.map(([, , pk]) => pk)])
     return swept
   })

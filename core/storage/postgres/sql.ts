@@ -23,6 +23,10 @@ const discarded = (now: string): string => `state = 'discarded', settled_at = ${
 /** What a retraction that died becomes when it is owed again. */
 const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL`
 
+/** That no later life of a match stands, for which the receiver would take its retraction. */
+const standsNoMore = `NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
+      AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)`
+
 const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, reason`
 
 /** The rows of deliveries from arrays, behind `first` parameters of which $1 is the network, $2 the time and $3 the kind. */
@@ -144,8 +148,8 @@ export const sql = {
   letGo: `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
     settled_at = $1 WHERE seq = ANY($2::bigint[])`,
   reviveDead: `UPDATE deliveries SET ${owedAgain}
-    WHERE seq = ANY(ARRAY(SELECT d.seq FROM deliveries d WHERE d.network = $1 AND d.kind = 'retracted'
-      AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= ($2, $3)
+    WHERE seq = ANY(ARRAY(SELECT d.seq FROM deliveries d ${matchOf} WHERE d.network = $1 AND d.kind = 'retracted'
+      AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= ($2, $3) AND ${standsNoMore}
       ORDER BY d.primary_pos, d.secondary_pos LIMIT $4))`,
   retracted: `UPDATE invalidations SET retracted = 1 WHERE network = $1`,
   deleteInvalidation: `DELETE FROM invalidations WHERE network = $1`,
@@ -168,8 +172,7 @@ export const sql = {
   unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, m.payload
     FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.sink = $2 AND d.died > 0 AND d.kind = 'retracted'
-    AND NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
-      AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)
+    AND ${standsNoMore}
     ORDER BY d.died LIMIT $3`,
   offerRetractions: `UPDATE deliveries SET ${owedAgain} WHERE seq = ANY($1::bigint[])`,
 

@@ -14,6 +14,10 @@ const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, m
 const stillOwed = `settled_at IS NULL
   AND (kind = 'retracted' OR NOT EXISTS (SELECT 1 FROM matches m WHERE m.pk = match_pk AND m.ended = 1))`
 
+/** That no later life of a match stands, for which the receiver would take its retraction. */
+const standsNoMore = `NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
+      AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)`
+
 const discarded = `state = 'discarded', settled_at = ?, died = NULL, dead_monitor = NULL`
 
 export interface DeadFilter {
@@ -84,8 +88,9 @@ export const sql = {
   heard: `SELECT sink FROM deliveries WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match'
     AND state <> 'cancelled' ORDER BY seq`,
   reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL
-    WHERE seq IN (SELECT seq FROM deliveries d INDEXED BY deliveries_dead_retracted
-      WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?) LIMIT ?)`,
+    WHERE seq IN (SELECT d.seq FROM deliveries d INDEXED BY deliveries_dead_retracted ${matchOf}
+      WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?)
+      AND ${standsNoMore} LIMIT ?)`,
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE d.seq = ? AND d.network = ? AND d.died > 0`,
   replay: `UPDATE deliveries SET state = 'offered', slot = 0, digest = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL
     WHERE seq = ?`,
@@ -93,8 +98,7 @@ export const sql = {
   discard: `UPDATE deliveries SET ${discarded} WHERE seq = ? AND network = ? AND died IS NOT NULL`,
   unheardRetractions: `SELECT d.seq FROM deliveries d INDEXED BY deliveries_dead_retracted_sink ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND d.died > 0 AND d.kind = 'retracted'
-    AND NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
-      AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)
+    AND ${standsNoMore}
     ORDER BY d.died LIMIT ?`,
   offerRetraction: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL,
     dead_monitor = NULL WHERE seq = ?`,
@@ -118,8 +122,10 @@ export const sql = {
   holdSurvivors: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos
     WHERE network = ? AND (kept_primary, kept_secondary) > (?, ?)`,
   newestHit: `SELECT event_time FROM gate_hits WHERE network = ? ORDER BY event_time DESC LIMIT 1`,
-  pruneHits: `DELETE FROM gate_hits WHERE pk IN (SELECT pk FROM gate_hits INDEXED BY gate_hits_kept
-    WHERE network = ? AND kept_primary < ? AND event_time + window_ms < ? LIMIT ?)`,
+  sweepHits: `SELECT kept_primary, kept_secondary, pk, event_time + window_ms < ? FROM gate_hits INDEXED BY gate_hits_kept
+    WHERE network = ? AND kept_primary < ? AND (kept_primary, kept_secondary, pk) > (?, ?, ?)
+    ORDER BY kept_primary, kept_secondary, pk LIMIT ?`,
+  deleteHit: `DELETE FROM gate_hits WHERE pk = ?`,
 
   owed: `SELECT ${deliveryRow} FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND d.seq > ? AND ${owed} ORDER BY d.seq LIMIT ?`,
@@ -145,7 +151,7 @@ export const sql = {
   feedStates: `SELECT network, feed_position FROM pipelines WHERE deleted = 0 ORDER BY network`,
   trims: `SELECT monitor, kind, position FROM feed_trims WHERE network = ?`,
 
-  sweep: `SELECT seq, primary_pos, match_pk, state IN ('delivered', 'cancelled', 'discarded') FROM deliveries
+  sweep: `SELECT primary_pos, match_pk, seq, state IN ('delivered', 'cancelled', 'discarded') FROM deliveries
     WHERE network = ? AND primary_pos < ? AND (primary_pos, match_pk, seq) > (?, ?, ?)
     ORDER BY primary_pos, match_pk, seq LIMIT ?`,
   deleteDelivery: `DELETE FROM deliveries WHERE seq = ?`,

@@ -101,7 +101,7 @@ describe("hot statements", () => {
       "gate_hits_session (monitor=? AND revision=? AND gate_key=? AND consumed=? AND event_time>? AND event_time<?)",
     ],
     ["newestHit", "gate_hits_time (network=?)"],
-    ["pruneHits", "gate_hits_kept (network=? AND kept_primary<?)"],
+    ["sweepHits", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?) AND kept_primary<?)"],
     ["deleteHitsBehind", "gate_hits_identity (network=? AND (primary_pos,secondary_pos)>(?,?))"],
     ["holdSurvivors", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
   ]
