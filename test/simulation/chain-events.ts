@@ -1,0 +1,42 @@
+import type { ChainView } from "../support/simulator/view.ts"
+import type { Random } from "./random.ts"
+import type { ChainEvent } from "./schedule.ts"
+import { DEEPEST } from "./setup.ts"
+import { nextLogs } from "./traffic.ts"
+import type { World } from "./world.ts"
+
+/** Lets the chain grow. */
+export const mine = ({ chain }: World, random: Random, blocks: number): void => {
+  chain.mine(blocks, () => nextLogs(random))
+}
+
+/** A fork that may be returned to: it parts from the chain no deeper than the journal reaches. */
+export const isNear = ({ chain }: World, fork: ChainView): boolean => {
+  const shared = fork.fromGenesis.findLastIndex((block) => chain.isCanonical(block))
+  return chain.head.number - shared <= DEEPEST
+}
+
+/** Does at once what an event does to the chain; answers the fork that is to be returned to, if there is one. */
+export const happen = (world: World, random: Random, event: ChainEvent): ChainView | null => {
+  const { chain } = world
+  if (event._tag === "Mine") {
+    mine(world, random, event.blocks)
+    return null
+  }
+  const depth = Math.min(event.depth, chain.head.number - 1)
+  if (depth < 1) return null
+  const before = chain.fork()
+  chain.reorg(depth, { length: depth + event.longer, logs: event.same ? "same" : () => nextLogs(random) })
+  world.log(`${event._tag} of ${depth} blocks: head ${chain.head.number} ${chain.head.hash.slice(0, 10)}`)
+  return event._tag === "Flip" ? before : null
+}
+
+/** Returns to a fork, and grows there beyond what was. */
+export const flipBack = (world: World, random: Random, fork: ChainView): void => {
+  const { chain } = world
+  const head = chain.head.number
+  if (!isNear(world, fork)) return
+  chain.switchTo(fork)
+  mine(world, random, Math.max(0, head - chain.head.number) + random.between(0, 2))
+  world.log(`back on the other fork: head ${chain.head.number} ${chain.head.hash.slice(0, 10)}`)
+}

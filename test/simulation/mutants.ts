@@ -1,0 +1,209 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import type { DeliveryError, Delivery, SinkEvent, Storage } from "../../core/index.ts"
+import type { NewMatch, Owner } from "../../core/storage/storage.ts"
+import type { Life } from "./life.ts"
+import { GATED } from "./setup.ts"
+import type { World } from "./world.ts"
+
+type Service = Storage["Service"]
+type Deliver = (event: SinkEvent, delivery: Delivery) => Effect.Effect<void, DeliveryError>
+
+/** Breaks one rule of the runtime, in the layers that a test can put around it. */
+export interface Mutant {
+  readonly name: string
+  readonly storage?: (storage: Service, life: Life, world: World) => Partial<Service>
+  readonly sink?: (deliver: Deliver, sink: string, world: World) => Deliver
+}
+
+/** A value for each world, made when it is first asked for. */
+const perWorld = <A>(make: () => A): ((world: World) => A) => {
+  const values = new WeakMap<World, A>()
+  return (world) => {
+    const value = values.get(world) ?? make()
+    values.set(world, value)
+    return value
+  }
+}
+
+const lateOutcomes: Mutant = {
+  name: "an outcome is written after the checkpoint that rests on it",
+  storage: ({ settle }, life) => ({
+    settle: (owner, input) =>
+      input.outcomes.length === 0
+        ? settle(owner, input)
+        : Effect.sleep(100).pipe(
+            Effect.andThen(Effect.suspend(() => (life.isDead ? Effect.void : settle(owner, input)))),
+            Effect.ignore,
+            Effect.forkDetach,
+            Effect.asVoid,
+          ),
+  }),
+}
+
+const neverOffered: Mutant = {
+  name: "a row is not marked offered before its attempt",
+  storage: ({ settle, mint }) => ({
+    settle: (owner, input) => settle(owner, { ...input, offered: [] }),
+    mint: (owner, input) => mint(owner, { ...input, offer: new Map() }),
+  }),
+}
+
+const hastyCheckpoint: Mutant = {
+  name: "the checkpoint passes an open slot",
+  storage: ({ checkpoint, pipeline }) => ({
+    checkpoint: (owner, cursor) =>
+      Effect.flatMap(pipeline(owner.network), (row) => checkpoint(owner, row?.minted ?? cursor)),
+  }),
+}
+
+const lateRetractions: Mutant = {
+  name: "a retraction comes after a replacement",
+  sink: (deliver) => {
+    let waiting: Effect.Effect<unknown, DeliveryError> = Effect.void
+    return (event, delivery) => {
+      if (event.type === "retracted") {
+        waiting = Effect.andThen(waiting, deliver(event, delivery))
+        return Effect.void
+      }
+      return Effect.andThen(
+        deliver(event, delivery),
+        Effect.suspend(() => {
+          const told = waiting
+          waiting = Effect.void
+          return Effect.ignore(told)
+        }),
+      )
+    }
+  },
+}
+
+const oneLife: Mutant = {
+  name: "a life is not counted",
+  storage: ({ mint, owed }) => {
+    const firstLife = <R extends { readonly life: number }>(row: R): R => ({ ...row, life: 1 })
+    return {
+      mint: (owner, input) =>
+        Effect.map(mint(owner, input), (minted) => ({ ...minted, rows: minted.rows.map(firstLife) })),
+      owed: (network, sink, page) => Effect.map(owed(network, sink, page), (rows) => rows.map(firstLife)),
+    }
+  },
+}
+
+const newestEpoch = perWorld(() => ({ epoch: 0 }))
+
+const staleWrites: Mutant = {
+  name: "a write of an owner that was replaced is let in",
+  storage: ({ claim, mint, settle, checkpoint, retract, rewind, invalidate }, _, world) => {
+    const newest = newestEpoch(world)
+    const present = <O extends { readonly epoch: number }>(owner: O): O => ({ ...owner, epoch: newest.epoch })
+    return {
+      claim: (network, lease) =>
+        Effect.tap(claim(network, lease), ({ epoch }) => Effect.sync(() => void (newest.epoch = epoch))),
+      mint: (owner, input) => mint(present(owner), input),
+      settle: (owner, input) => settle(present(owner), input),
+      checkpoint: (owner, cursor) => checkpoint(present(owner), cursor),
+      retract: (owner, limit) => retract(present(owner), limit),
+      rewind: (owner, depth) => rewind(present(owner), depth),
+      invalidate: (owner, what) => invalidate(present(owner), what),
+    }
+  },
+}
+
+const consumedEarly: Mutant = {
+  name: "hits are consumed outside the transaction of their emission",
+  storage: ({ mint, settle }) => ({
+    // As if the emission's rows were in memory alone.
+    mint: (owner, input) =>
+      Effect.tap(mint(owner, input), ({ rows }) => {
+        const outcomes = rows
+          .filter(({ monitor }) => GATED.has(monitor))
+          .map(({ seq }) => ({ seq, state: "delivered", attempts: 1, reason: null }) as const)
+        return outcomes.length === 0 ? Effect.void : settle(owner, { outcomes, offered: [] })
+      }),
+  }),
+}
+
+const lastHit = perWorld((): { match: NewMatch | null } => ({ match: null }))
+
+const countedTwice: Mutant = {
+  name: "a hit that is recorded again counts again",
+  storage: ({ mint }, _, world) => {
+    const last = lastHit(world)
+    let isFirst = true
+    return {
+      mint: (owner, input) => {
+        const hits = input.matches.filter(({ gate }) => gate?.gate.type === "threshold")
+        const again = isFirst && hits.length > 0 ? last.match : null
+        if (hits.length > 0) isFirst = false
+        last.match = hits.at(-1) ?? last.match
+        if (again === null) return mint(owner, input)
+        const id = createHash("sha256").update(again.id).digest("hex")
+        return mint(owner, { ...input, matches: [{ ...again, id }, ...input.matches] })
+      },
+    }
+  },
+}
+
+const leftStanding: Mutant = {
+  name: "members of an emission below the fork are not taken back",
+  storage: ({ invalidate, owed, settle, mint }) => {
+    let from = 0
+    let owner: Owner | null = null
+    return {
+      mint: (by, input) => {
+        owner = by
+        return mint(by, input)
+      },
+      invalidate: (by, what) => {
+        owner = by
+        from = what.from.primary
+        return invalidate(by, what)
+      },
+      owed: (network, sink, page) =>
+        Effect.gen(function* () {
+          while (true) {
+            const rows = yield* owed(network, sink, page)
+            const below = rows.filter(
+              ({ kind, payload }) => kind === "retracted" && JSON.parse(payload).event?.block.number <= from,
+            )
+            if (below.length === 0 || owner === null) return rows
+            const outcomes = below.map(({ seq }) => ({ seq, state: "delivered", attempts: 1, reason: null }) as const)
+            yield* Effect.ignore(settle(owner, { outcomes, offered: [] }))
+          }
+        }),
+    }
+  },
+}
+
+const replayedAfterRetraction: Mutant = {
+  name: "a letter is sent again after its retraction",
+  storage: ({ deadLetter, deadLetters, replay }) => ({
+    deadLetter: (network, seq) =>
+      Effect.map(deadLetter(network, seq), (letter) => letter && { ...letter, ended: false }),
+    deadLetters: (filter, page) =>
+      Effect.map(deadLetters(filter, page), (letters) => letters.map((letter) => ({ ...letter, ended: false }))),
+    replay: (owner, seq) =>
+      Effect.gen(function* () {
+        const answer = yield* replay(owner, seq)
+        const letter = answer === "RETRACTED" ? yield* deadLetter(owner.network, seq) : null
+        if (letter === null) return answer
+        const { network, sink, monitor, matchId, life, kind, cursor, attempts } = letter
+        const row = { seq, network, sink, monitor, matchId, life, kind, cursor, attempts }
+        return { ...row, state: "offered" as const, digest: null, slot: false, payload: letter.payload! }
+      }),
+  }),
+}
+
+export const MUTANTS: ReadonlyArray<Mutant> = [
+  lateOutcomes,
+  neverOffered,
+  hastyCheckpoint,
+  consumedEarly,
+  lateRetractions,
+  countedTwice,
+  leftStanding,
+  oneLife,
+  staleWrites,
+  replayedAfterRetraction,
+]

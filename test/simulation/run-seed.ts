@@ -1,0 +1,117 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Clock, Effect, References } from "effect"
+import { checkChanging, checkFeed, checkHeld, checkTogether } from "./checks.ts"
+import { mine } from "./chain-events.ts"
+import { fastClock } from "./clock.ts"
+import { Driver } from "./drive.ts"
+import { keyOfLetter, listLetters } from "./letters.ts"
+import { calm } from "./moods.ts"
+import type { Mutant } from "./mutants.ts"
+import { Random } from "./random.ts"
+import { BLOCKS, scheduleOf } from "./schedule.ts"
+import { CHANGING, CHANGING_SINK, NETWORK, SINKS } from "./setup.ts"
+import { isQuiet, unrest, waitFor } from "./waits.ts"
+import { makeWorld, type World } from "./world.ts"
+
+export interface Options {
+  readonly mutant?: Mutant
+  readonly trace?: (text: string) => void
+}
+
+/** The longest that a runtime may take to finish when nothing is in its way any more, in ms of the machine. */
+const QUIET_MS = 10_000
+
+const FOLDER = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+
+const temporaryFolder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(FOLDER, "blockwatcher-simulation-"))),
+  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true })),
+)
+
+const becomeQuiet = Effect.fnUntraced(function* (world: World, driver: Driver) {
+  if (yield* waitFor(isQuiet(world, driver.life), QUIET_MS)) return true
+  world.violation(`does not become quiet: ${yield* unrest(world, driver.life)}`)
+  return false
+})
+
+/** What is held once everything is done but what died. */
+const checkWithLetters = Effect.fnUntraced(function* (world: World, driver: Driver) {
+  const letters = yield* listLetters(world, driver.life)
+  const of = (kind: string) => letters.filter((letter) => letter.kind === kind)
+  const unheard = new Set(of("match").map((letter) => `${letter.sink} ${keyOfLetter(letter)}`))
+  const kept = new Set(of("retracted").map(({ sink, matchId }) => `${sink} ${matchId}`))
+  for (const { id } of SINKS) {
+    checkHeld(world, world.receivers.get(id)!, {
+      missing: ({ key }) => unheard.has(`${id} ${key}`) || world.discarded.has(`${id} ${key}`),
+      phantom: (match) => kept.has(`${id} ${match}`),
+    })
+    checkTogether(world, world.receivers.get(id)!)
+  }
+  world.log(`${letters.length} letters are left`)
+})
+
+/** Sends all that died. */
+const sendLetters = Effect.fnUntraced(function* (driver: Driver) {
+  for (const { id } of SINKS) {
+    yield* driver.change("offer retractions", ({ letters }) => letters.offerRetractions(NETWORK, id))
+  }
+  yield* driver.change("replay", ({ letters }) => letters.replayAll({ network: NETWORK }, 10_000))
+})
+
+const checkAll = Effect.fnUntraced(function* (world: World, driver: Driver) {
+  const kept = yield* listLetters(world, driver.life)
+  for (const { whyNot, kind, sink, matchId } of kept) {
+    // A retraction is not offered while its match stands again.
+    const isDue = kind === "match" ? whyNot === null : !world.receivers.get(sink)!.held.has(matchId)
+    if (isDue) world.violation(`${sink}: the letter of the ${kind} ${matchId} is left`)
+  }
+  for (const { id } of SINKS) {
+    checkHeld(world, world.receivers.get(id)!, {
+      missing: ({ key }) => world.discarded.has(`${id} ${key}`),
+      phantom: () => false,
+    })
+  }
+  yield* checkFeed(world, driver.life)
+  const monitor = (yield* driver.life.parts!.resources.monitors).find(({ id }) => id === CHANGING.id)
+  checkChanging(world, world.receivers.get(CHANGING_SINK.id)!, driver.versions, {
+    above: driver.versions.at(-1)!,
+    effectiveFrom: monitor?.effectiveFrom ?? null,
+  })
+})
+
+/** Plays a seed, and answers everything that was wrong. */
+export const runSeed = (seed: number, { mutant, trace }: Options = {}): Promise<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const world = yield* makeWorld({
+      seed,
+      path: join(folder, "rows.db"),
+      mutant: mutant ?? null,
+      trace: trace ?? null,
+    })
+    const random = new Random(seed, "play")
+    const driver = new Driver(world, random)
+    mine(world, random, random.between(1, 20))
+    yield* driver.start
+    for (const round of scheduleOf(seed)) yield* driver.round(round)
+    world.moods = calm
+    mine(world, random, Math.max(1, BLOCKS - world.chain.head.number))
+    for (const { id } of SINKS) {
+      yield* driver.change("resume the sink", ({ resources }) => resources.resumeSink(id))
+    }
+    if (yield* becomeQuiet(world, driver)) {
+      yield* checkWithLetters(world, driver)
+      yield* sendLetters(driver)
+      if (yield* becomeQuiet(world, driver)) yield* checkAll(world, driver)
+    }
+    yield* driver.life.stop
+    return world.violations
+  }).pipe(
+    Effect.scoped,
+    Effect.provideService(Clock.Clock, fastClock()),
+    Effect.provideService(References.MinimumLogLevel, "None"),
+    Effect.runPromise,
+  )

@@ -1,0 +1,15 @@
+import { transfer, transfer721 } from "../support/simulator/transfer.ts"
+import type { LogSpec } from "../support/simulator/view.ts"
+import type { Random } from "./random.ts"
+import { TOKENS } from "./setup.ts"
+
+const NOBODY = 99
+
+/** The logs of the next block: transfers that monitors match, and others that look like them. */
+export const nextLogs = (random: Random): ReadonlyArray<LogSpec> =>
+  Array.from({ length: random.pick([0, 1, 1, 2, 2, 3]) }, () => {
+    const token = random.pick([TOKENS.plain, TOKENS.plain, TOKENS.other, TOKENS.gated, TOKENS.gated])
+    const [from, to] = [random.between(1, 3), random.between(1, 3)]
+    if (random.chance(0.05)) return transfer721(token, from, to, random.between(1, 1000))
+    return transfer(random.chance(0.05) ? NOBODY : token, from, to, random.between(0, 1000))
+  })

@@ -1,0 +1,65 @@
+import { Effect } from "effect"
+import type { Life } from "./life.ts"
+import { NETWORK } from "./setup.ts"
+import type { World } from "./world.ts"
+
+/** Between two looks, in ms of the machine. */
+const LOOK_MS = 1
+
+const nextLook = Effect.callback<void>((resume) => {
+  const timer = setTimeout(() => resume(Effect.void), LOOK_MS)
+  return Effect.sync(() => clearTimeout(timer))
+})
+
+/** Waits for a condition, at most so many ms of the machine; answers whether it came true. */
+export const waitFor = (condition: Effect.Effect<boolean>, mostMs: number): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const until = performance.now() + mostMs
+    const look: Effect.Effect<boolean> = Effect.flatMap(condition, (holds) =>
+      holds || performance.now() > until ? Effect.succeed(holds) : Effect.andThen(nextLook, look),
+    )
+    return look
+  })
+
+export const waitWhile = (condition: () => boolean, mostMs: number): Effect.Effect<boolean> =>
+  waitFor(
+    Effect.sync(() => !condition()),
+    mostMs,
+  )
+
+/** Whether a runtime is finished with everything that its chain holds. */
+export const isQuiet = (world: World, life: Life): Effect.Effect<boolean> =>
+  Effect.map(unrest(world, life), (reason) => reason === null)
+
+/** Whether a runtime has seen its chain: it takes something back, or has read on. */
+export const hasLooked = ({ storage, isOver }: Life): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    if (isOver || storage === null) return true
+    if ((yield* storage.invalidation(NETWORK)) !== null) return true
+    const before = yield* storage.pipeline(NETWORK)
+    return before !== null && before.minted !== null && before.minted.primary > (before.checkpoint?.primary ?? 0) + 20
+  }).pipe(Effect.orElseSucceed(() => false))
+
+/** Why a runtime is not finished yet. */
+export const unrest = (world: World, life: Life): Effect.Effect<string | null> =>
+  Effect.gen(function* () {
+    const { storage, parts } = life
+    if (life.isOver || storage === null || parts === null) return "it does not run"
+    const { head } = world.chain
+    const pipeline = yield* storage.pipeline(NETWORK)
+    if (pipeline?.minted?.primary !== head.number || pipeline.checkpoint?.primary !== head.number) {
+      const [network] = yield* parts.resources.networks
+      return `minted ${pipeline?.minted?.primary}, checkpoint ${pipeline?.checkpoint?.primary} of ${head.number}; ${network?.state}: ${network?.error}`
+    }
+    const [newest] = yield* storage.anchors(NETWORK, head.number, 1)
+    if (newest?.hash !== head.hash) return `the newest block is ${newest?.hash}, not ${head.hash}`
+    if ((yield* storage.invalidation(NETWORK)) !== null) return "it takes something back"
+    const { owed } = yield* storage.debts({ network: NETWORK })
+    if (owed > 0) return `it owes ${owed} deliveries`
+    const network = (yield* parts.resources.networks)[0]!
+    const { state, error, inFlightEvents, checkpoint } = network
+    const isCurrent = checkpoint?.cursor.primary === head.number
+    return state === "RUNNING" && inFlightEvents === 0 && isCurrent
+      ? null
+      : `${state}: ${error}, ${inFlightEvents} in flight`
+  }).pipe(Effect.catchCause((cause) => Effect.succeed(String(cause))))

@@ -1,0 +1,148 @@
+import { Clock, Effect, type Scope } from "effect"
+import { SimulatedChain } from "../support/simulator/chain.ts"
+import { type SimulatedNode, simulatedNode } from "../support/simulator/node.ts"
+import type { ChainView } from "../support/simulator/view.ts"
+import { rpcFault } from "./faults.ts"
+import type { Life } from "./life.ts"
+import { calm, type Moods } from "./moods.ts"
+import type { Mutant } from "./mutants.ts"
+import { Points } from "./points.ts"
+import { Random } from "./random.ts"
+import { type Member, Receiver } from "./receivers.ts"
+import { CHANGING_SINK, GATED, SINKS } from "./setup.ts"
+
+interface Place {
+  readonly primary: number
+  readonly secondary: number
+}
+
+const isAtOrBefore = (a: Place, b: Place): boolean =>
+  a.primary < b.primary || (a.primary === b.primary && a.secondary <= b.secondary)
+
+/** The secondary of log 0. */
+const FIRST_LOG = 2 ** 20
+
+/** Everything around the runtimes of one simulation, and what is known of them. */
+export class World {
+  readonly seed: number
+  readonly path: string
+  readonly chain: SimulatedChain
+  readonly node: SimulatedNode
+  readonly mutant: Mutant | null
+  readonly points = new Points()
+  readonly receivers: ReadonlyMap<string, Receiver>
+  readonly violations: Array<string> = []
+  readonly lives: Array<Life> = []
+  readonly holders = new Map<string, Life>()
+  readonly forks: Array<ChainView> = []
+  moods: Moods = calm
+  /** Who may claim the network whoever holds it. */
+  preferred: Life | null = null
+  /** Who claimed it last. */
+  owner: Life | null = null
+  /** How far the chain was minted. */
+  minted = 0
+  /** Sinks whose receiver answers that it is gone. */
+  readonly gone = new Set<string>()
+  /** Hits of which an operator gave up the letter, as `<sink> <key>`: whether they are held is not known. */
+  readonly discarded = new Set<string>()
+  readonly #letters = new Set<string>()
+  #checkpoint: Place | null = null
+  #rewoundAt = 0
+  readonly #trace: ((text: string) => void) | null
+  readonly #startedAt = performance.now()
+
+  constructor(options: {
+    readonly seed: number
+    readonly path: string
+    readonly node: SimulatedNode
+    readonly chain: SimulatedChain
+    readonly mutant: Mutant | null
+    readonly trace: ((text: string) => void) | null
+  }) {
+    const { seed, path, node, chain, mutant, trace } = options
+    this.seed = seed
+    this.path = path
+    this.node = node
+    this.chain = chain
+    this.mutant = mutant
+    this.#trace = trace
+    const random = new Random(seed, "rpc")
+    node.fault = () => rpcFault(this.moods, random)
+    this.receivers = new Map(
+      [...SINKS, CHANGING_SINK].map((setup) => [
+        setup.id,
+        new Receiver(
+          setup,
+          (a, b) => chain.areOnOneFork(a, b),
+          (text) => this.violation(text),
+        ),
+      ]),
+    )
+  }
+
+  get isTraced(): boolean {
+    return this.#trace !== null
+  }
+
+  log(text: string): void {
+    this.#trace?.(`${(performance.now() - this.#startedAt).toFixed(1).padStart(8)} ${text}`)
+  }
+
+  violation(text: string): void {
+    this.log(`VIOLATION ${text}`)
+    this.violations.push(text)
+  }
+
+  /** A match died at a sink: it may be sent again whenever someone asks, and whenever a runtime starts in the middle. */
+  addLetter(sink: string, match: string): void {
+    this.#letters.add(`${sink} ${match}`)
+  }
+
+  isLetter(sink: string, match: string): boolean {
+    return this.#letters.has(`${sink} ${match}`)
+  }
+
+  /** A checkpoint as the runtime shows it. */
+  seeCheckpoint(cursor: Place, updatedAt: number): void {
+    if (updatedAt <= this.#rewoundAt) return
+    if (this.#checkpoint !== null && !isAtOrBefore(this.#checkpoint, cursor)) {
+      this.violation(
+        `the checkpoint went back from ${JSON.stringify(this.#checkpoint)} to ${JSON.stringify(cursor)} by itself`,
+      )
+    }
+    this.#checkpoint = cursor
+  }
+
+  /** What was shown of the checkpoint no longer counts: it is moved back. */
+  readonly rewinding: Effect.Effect<void> = Effect.map(Clock.currentTimeMillis, (now) => {
+    this.#checkpoint = null
+    this.#rewoundAt = now
+  })
+
+  /** An attempt to deliver matches: nothing is sent that a checkpoint, as it was shown, has covered. */
+  checkCovered(receiver: Receiver, members: ReadonlyArray<Member>): void {
+    const checkpoint = this.#checkpoint
+    const { id, holdsCheckpoint } = receiver.setup
+    if (checkpoint === null || !holdsCheckpoint) return
+    for (const { id: match, block, index, monitor } of members) {
+      if (GATED.has(monitor) || this.isLetter(id, match)) continue
+      const place = { primary: block, secondary: FIRST_LOG + index }
+      if (!isAtOrBefore(place, checkpoint)) continue
+      this.violation(`${id}: ${monitor} ${block}:${index} is sent, behind the checkpoint ${JSON.stringify(checkpoint)}`)
+    }
+  }
+}
+
+/** A chain with its node, and receivers; nothing runs yet. */
+export const makeWorld = (options: {
+  readonly seed: number
+  readonly path: string
+  readonly mutant: Mutant | null
+  readonly trace: ((text: string) => void) | null
+}): Effect.Effect<World, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const chain = new SimulatedChain({ seed: `${options.seed}` })
+    const node = yield* simulatedNode(chain)
+    return new World({ ...options, chain, node })
+  })
