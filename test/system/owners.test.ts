@@ -1,3 +1,4 @@
+import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { postgres } from "../support/postgres.ts"
@@ -65,6 +66,31 @@ const keepBusy = Effect.fnUntraced(function* (world: World, who: string) {
   yield* untilSends(world, who)
 })
 
+/** Whether another process may write to an SQLite database. */
+const isFree = (url: string): boolean => {
+  const database = new DatabaseSync(url.slice("sqlite:".length))
+  try {
+    database.exec("BEGIN IMMEDIATE; ROLLBACK")
+    return true
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("locked")) return false
+    throw error
+  } finally {
+    database.close()
+  }
+}
+
+/** Stops a server where it is. One that stands in the middle of a write to SQLite lets nobody else write, whoever owns what. */
+const freezeBetweenWrites = (world: World, server: StartedServer): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    yield* server.freeze
+    const url = world.variables.DATABASE_URL
+    if (!url.startsWith("sqlite:") || isFree(url)) return
+    yield* server.thaw
+    yield* untilSends(world, "first")
+    yield* freezeBetweenWrites(world, server)
+  })
+
 /** What `who` sent after the first request of another server: nothing, but for what was on the wire, one a sink. */
 const lateFrom = ({ receiver }: World, who: string, other: string) => {
   const since = receiver.requests.findIndex(({ headers }) => headers[WHO] === other)
@@ -123,7 +149,7 @@ for (const [name, database] of databases) {
           const { world, first, second } = yield* twoServers(yield* database)
           const { chain } = world
           yield* keepBusy(world, "first")
-          yield* first.freeze
+          yield* freezeBetweenWrites(world, first)
           const sent = by(world, "first").length
           chain.reorg(20, { length: 22, logs: transfers(1) })
           const tookMs = yield* untilSends(world, "second")
