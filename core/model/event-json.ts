@@ -1,13 +1,14 @@
 import { FieldMismatch } from "./field-mismatch.ts"
-import type {
-  AddressFormat,
-  EventShape,
-  Fields,
-  FieldType,
-  FieldValue,
-  Json,
-  JsonObject,
-  RecordType,
+import {
+  type AddressFormat,
+  type EventShape,
+  type Fields,
+  type FieldType,
+  type FieldValue,
+  type Json,
+  type JsonObject,
+  ofForm,
+  type RecordType,
 } from "./fields.ts"
 
 type Render = (value: FieldValue | undefined) => Json
@@ -76,7 +77,20 @@ const listRenderer =
     return value.map((element: FieldValue) => item(element))
   }
 
-const recordRenderer = (type: RecordType, prefix: string, address: AddressFormat): Render => {
+const recordRenderer = (type: RecordType, prefix: string, address: AddressFormat): Render =>
+  type.forms === undefined ? plainRenderer(type, prefix, address) : formRenderer(type.forms, prefix, address)
+
+const formRenderer = (forms: NonNullable<RecordType["forms"]>, prefix: string, address: AddressFormat): Render => {
+  const renders = new Map(Object.entries(forms).map(([form, type]) => [form, plainRenderer(type, prefix, address)]))
+  return (value) => {
+    if (typeof value !== "object" || value === null) throw new FieldMismatch(prefix.slice(0, -1), "record", value)
+    const render = ofForm(renders, value)
+    if (render === undefined) throw new FieldMismatch(prefix.slice(0, -1), "form", value)
+    return render(value)
+  }
+}
+
+const plainRenderer = (type: RecordType, prefix: string, address: AddressFormat): Render => {
   const names = Object.keys(type.fields)
   const renders = names.map((name) => renderer(type.fields[name]!, prefix + name, address))
   const set = names.includes("__proto__") ? define : assign

@@ -7,12 +7,12 @@ import type { FieldType } from "./fields.ts"
 export class FieldMismatch extends Error {
   override readonly name = "FieldMismatch"
 
-  constructor(path: string, kind: FieldType["kind"], value: unknown) {
+  constructor(path: string, kind: FieldType["kind"] | "form", value: unknown) {
     super(`event field '${path}' should be ${described[kind]}, but the source gave ${describe(value)}`)
   }
 }
 
-const described: Record<FieldType["kind"], string> = {
+const described: Record<FieldType["kind"] | "form", string> = {
   bool: "a boolean (bool)",
   int: "a bigint (int)",
   number: "a safe integer (number)",
@@ -22,6 +22,7 @@ const described: Record<FieldType["kind"], string> = {
   address: "a string (address)",
   list: "an array (list)",
   record: "an object (record)",
+  form: "an object of one of the forms that the shape names",
 }
 
 const describe = (value: unknown): string => {

@@ -27,6 +27,21 @@ export interface RecordType {
   readonly fields: { readonly [name: string]: FieldType }
   readonly positional?: boolean
   readonly optional?: boolean
+  /**
+   * For values that have one of several forms (the arguments of one of several events): the forms by name. A value names
+   * its own by its `FORM`, and has the JSON and the hash that it would have if that form were the only one. `fields` are
+   * then what predicates may read: what several forms hold in one type, optional where a form lacks it.
+   */
+  readonly forms?: { readonly [form: string]: RecordType }
+}
+
+/** The key under which a value names its form, for records with `forms`. */
+export const FORM: unique symbol = Symbol.for("blockwatcher/form")
+
+/** What was made for the form that a value names; undefined if there is none of that name. */
+export const ofForm = <A>(forms: ReadonlyMap<string, A>, value: object): A | undefined => {
+  const form = (value as { readonly [FORM]?: string })[FORM]
+  return form === undefined ? undefined : forms.get(form)
 }
 
 /** A value of a field; the type says how to read it. An absent optional field is null. */

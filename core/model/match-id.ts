@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import type { Cursor } from "./cursor.ts"
 import { FieldMismatch } from "./field-mismatch.ts"
-import type { EventShape, Fields, FieldType, FieldValue, RecordType } from "./fields.ts"
+import { type EventShape, type Fields, type FieldType, type FieldValue, ofForm, type RecordType } from "./fields.ts"
 
 /*
  * The encoding that is hashed. It is frozen: a change makes every event a new match, so it needs a new version byte.
@@ -261,7 +261,21 @@ const listWriter =
     for (const element of value) item(out, element)
   }
 
-const recordWriter = (type: RecordType, path: string): Write => {
+const recordWriter = (type: RecordType, path: string): Write =>
+  type.forms === undefined ? plainWriter(type, path) : formWriter(type.forms, path)
+
+/** The form itself is not written: what a selector lists beside it does not change the id. */
+const formWriter = (forms: NonNullable<RecordType["forms"]>, path: string): Write => {
+  const writes = new Map(Object.entries(forms).map(([form, type]) => [form, plainWriter(type, path)]))
+  return (out, value) => {
+    if (typeof value !== "object" || value === null) throw new FieldMismatch(path, "record", value)
+    const write = ofForm(writes, value)
+    if (write === undefined) throw new FieldMismatch(path, "form", value)
+    write(out, value)
+  }
+}
+
+const plainWriter = (type: RecordType, path: string): Write => {
   const positional = type.positional === true
   const names = Object.keys(type.fields)
   if (positional) refuseLostOrder(names, path)

@@ -63,5 +63,6 @@ export type {
   RecordType,
   ScalarKind,
 } from "../model/fields.ts"
+export { FORM } from "../model/fields.ts"
 export { Problem } from "../model/problem.ts"
 export type { Match, SinkEvent } from "../model/sink-event.ts"

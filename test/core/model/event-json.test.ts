@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { eventRenderer } from "../../../core/model/event-json.ts"
 import { FieldMismatch } from "../../../core/model/field-mismatch.ts"
-import type { EventShape, Fields, RecordType } from "../../../core/model/fields.ts"
+import { type EventShape, type Fields, FORM, type RecordType } from "../../../core/model/fields.ts"
 
 const shapeOf = (fields: RecordType["fields"]): EventShape => ({
   fields: { kind: "record", fields },
@@ -67,6 +67,25 @@ describe("the JSON of an event", () => {
 
   it("leaves out what the shape does not name", () => {
     assert.strictEqual(render({ a: { kind: "bool" } }, { a: false, secret: "x" }), '{"a":false}')
+  })
+
+  it("shows of a record with forms the one that the value names, as if there were no other", () => {
+    const args: RecordType = {
+      kind: "record",
+      fields: { a: { kind: "int" }, b: { kind: "string", optional: true } },
+      forms: {
+        one: { kind: "record", fields: { a: { kind: "int" } } },
+        two: { kind: "record", fields: { b: { kind: "string" }, a: { kind: "int" } } },
+      },
+    }
+    assert.strictEqual(render({ args }, { args: { a: 1n, [FORM]: "one" } as Fields }), '{"args":{"a":"1"}}')
+    assert.strictEqual(
+      render({ args }, { args: { a: 1n, b: "x", [FORM]: "two" } as Fields }),
+      '{"args":{"b":"x","a":"1"}}',
+    )
+    assert.throws(() => render({ args }, { args: { a: 1n, [FORM]: "three" } as Fields }), /'args'.*one of the forms/)
+    assert.throws(() => render({ args }, { args: { a: 1n } }), /'args'.*one of the forms/)
+    assert.throws(() => render({ args }, { args: null }), /'args' should be an object/)
   })
 
   it("keeps a field called __proto__", () => {

@@ -1,7 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { FieldMismatch } from "../../../core/model/field-mismatch.ts"
-import type { EventShape, Fields, FieldType, FieldValue, RecordType } from "../../../core/model/fields.ts"
+import {
+  type EventShape,
+  type Fields,
+  type FieldType,
+  type FieldValue,
+  FORM,
+  type RecordType,
+} from "../../../core/model/fields.ts"
 import { matchIdDeriver, matchIdEncoder } from "../../../core/model/match-id.ts"
 import { decodeMatchId, normalise } from "./match-id-decoder.ts"
 import { Generator } from "./field-generator.ts"
@@ -84,6 +91,18 @@ const bad = (type: FieldType, value: FieldValue) =>
   assert.throws(() => encodeOne(type, value), /event field 'x/, `${type.kind} ${String(value)}`)
 
 describe("a match's id", () => {
+  it("is that of the form that a value names, whatever other forms there are", () => {
+    const one: RecordType = { kind: "record", positional: true, fields: { a: { kind: "int" }, b: { kind: "string" } } }
+    const two: RecordType = { kind: "record", positional: true, fields: { a: { kind: "int" } } }
+    const both: RecordType = { kind: "record", fields: { a: { kind: "int" } }, forms: { one, two } }
+    const hash = `0x${"ab".repeat(32)}`
+    const values = { a: 1n, b: "x" }
+    assert.strictEqual(deriveArgs(both, { ...values, [FORM]: "one" } as Fields, hash), deriveArgs(one, values, hash))
+    assert.strictEqual(deriveArgs(both, { a: 1n, [FORM]: "two" } as Fields, hash), deriveArgs(two, { a: 1n }, hash))
+    assert.throws(() => deriveArgs(both, values, hash), /'args'.*one of the forms/)
+    assert.throws(() => deriveArgs(both, { ...values, [FORM]: "three" } as Fields, hash), /'args'.*one of the forms/)
+  })
+
   it("is frozen", () => {
     const rich = shapeOf(
       {
