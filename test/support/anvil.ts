@@ -12,7 +12,7 @@ const require = createRequire(import.meta.url)
 const BINARY = `@foundry-rs/anvil-${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}/bin/anvil`
 
 /** The first account that anvil knows and has funded. */
-const ACCOUNT = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+export const ACCOUNT = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 const client = (url: string) =>
   createTestClient({ mode: "anvil", chain: foundry, transport: http(url, { retryCount: 0 }), cacheTime: 0 })
@@ -23,6 +23,13 @@ const client = (url: string) =>
 export interface EmittedLog {
   readonly topics: ReadonlyArray<Hex>
   readonly data: Hex
+}
+
+/** A transaction that shall be mined. */
+export interface SentTransaction {
+  readonly to: Address | null
+  readonly data?: Hex
+  readonly value?: bigint
 }
 
 /** A real node with a chain of its own. */
@@ -75,6 +82,22 @@ export class Anvil {
     await this.client.setAutomine(false)
     for (const log of logs)
       await this.client.sendTransaction({ account: ACCOUNT, to: emitter, data: emitterCall(log), gas: 200_000n })
+    await this.client.mine({ blocks: 1 })
+    await this.client.setAutomine(true)
+    return Number(await this.client.getBlockNumber())
+  }
+
+  /** Sends transactions from the first account, all in one new block; answers its number. */
+  async send(transactions: ReadonlyArray<SentTransaction>): Promise<number> {
+    await this.client.setAutomine(false)
+    for (const { to, data, value } of transactions)
+      await this.client.sendTransaction({
+        account: ACCOUNT,
+        gas: 300_000n,
+        ...(to === null ? {} : { to }),
+        ...(data === undefined ? {} : { data }),
+        ...(value === undefined ? {} : { value }),
+      } as Parameters<typeof this.client.sendTransaction>[0])
     await this.client.mine({ blocks: 1 })
     await this.client.setAutomine(true)
     return Number(await this.client.getBlockNumber())

@@ -28,15 +28,20 @@ export const nameParameters = (
   }))
 }
 
-/** What is wrong with parameters that parsed: repeated names, types without a field type. */
-export const parameterProblems = (parameters: ReadonlyArray<NamedParameter>): ReadonlyArray<string> => {
+/** Tuples and arrays within each other, counted together. Real ABIs have a handful. */
+const MAX_DEPTH = 16
+
+/** What is wrong with parameters that parsed: repeated names, types without a field type, too many levels. */
+export const parameterProblems = (parameters: ReadonlyArray<NamedParameter>, depth = 0): ReadonlyArray<string> => {
   const problems: Array<string> = []
   const names = new Set<string>()
   for (const { name, type, components } of parameters) {
     if (names.has(name)) problems.push(`two parameters have the name '${name}'; rename one of them`)
     names.add(name)
     if (type.startsWith("function")) problems.push(`the type of '${name}' (function) is not supported`)
-    problems.push(...parameterProblems(components))
+    const levels = depth + type.split("[").length
+    if (levels > MAX_DEPTH) problems.push(`'${name}' is nested deeper than ${MAX_DEPTH} levels of tuples and arrays`)
+    else problems.push(...parameterProblems(components, levels))
   }
   return problems
 }
@@ -57,6 +62,38 @@ export const recordOf = (parameters: ReadonlyArray<NamedParameter>): RecordType 
   positional: true,
   fields: Object.fromEntries(parameters.map((parameter) => [parameter.name, fieldTypeOf(parameter)])),
 })
+
+/** The name of the form of these arguments: what is decoded to the same fields has the same one. */
+export const formName = (signature: string, parameters: ReadonlyArray<NamedParameter>): string =>
+  JSON.stringify([signature, parameters])
+
+/** Something with parameters, as a selector lists it. */
+interface Listed {
+  readonly signature: string
+  readonly parameters: ReadonlyArray<NamedParameter>
+}
+
+/**
+ * The arguments of whichever of several events or functions came. Predicates may read what has one type wherever it is
+ * named; it is optional unless all have it.
+ */
+export const recordOfAny = (listed: ReadonlyArray<Listed>): RecordType => {
+  const records = listed.map(({ parameters }) => recordOf(parameters))
+  if (records.length === 1) return records[0]!
+  const fields: Array<readonly [name: string, type: FieldType]> = []
+  for (const name of new Set(records.flatMap((record) => Object.keys(record.fields)))) {
+    const types = records.flatMap(({ fields }) => (Object.hasOwn(fields, name) ? [fields[name]!] : []))
+    if (new Set(types.map((type) => JSON.stringify(type))).size > 1) continue
+    fields.push([name, types.length === records.length ? types[0]! : { ...types[0]!, optional: true }])
+  }
+  return {
+    kind: "record",
+    fields: Object.fromEntries(fields),
+    forms: Object.fromEntries(
+      listed.map(({ signature, parameters }, i) => [formName(signature, parameters), records[i]!]),
+    ),
+  }
+}
 
 const fieldTypeOf = (parameter: NamedParameter): FieldType => {
   if (parameter.indexed && !isWord(parameter.type)) return { kind: "bytes" } // the topic holds its hash only

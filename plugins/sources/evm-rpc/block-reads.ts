@@ -11,6 +11,15 @@ export const blockByNumber = (tag: string | number): Call => ({
   params: [typeof tag === "number" ? toQuantity(tag) : tag, false],
 })
 
+/** The call for a block with its transactions. */
+export const fullBlockByNumber = (number: number): Call => ({
+  method: "eth_getBlockByNumber",
+  params: [toQuantity(number), true],
+})
+
+/** The same for exactly this block. */
+export const fullBlockByHash = (hash: string): Call => ({ method: "eth_getBlockByHash", params: [hash, true] })
+
 /** The provider's answers do not belong to one chain; reading again mends it. */
 export const changed = (provider: Provider, what: string): RpcFailure =>
   provider.client.failure("missing", `${what}; the chain changed while it was read`)

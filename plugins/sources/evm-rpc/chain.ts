@@ -1,6 +1,7 @@
 import { Effect, Result } from "effect"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import { blockByNumber, changed, headerAt, headerOfTag, lacks, latestHeader } from "./block-reads.ts"
+import { type Block, blocksInRange, blocksOfHeaders } from "./blocks.ts"
 import { blocksInDoubt, joinLogs } from "./doubt.ts"
 import type { Header } from "./header.ts"
 import { askForRange, type Asked, logsOfBlocks, logsOfRange, type RangeOfLogs } from "./log-reads.ts"
@@ -34,6 +35,10 @@ export interface Chain {
   readonly logsBetween: (from: number, to: number, routing: Routing, asked: Asked | null) => Reading<RangeOfLogs>
   /** Asks the provider that `logsBetween` is likely to ask, and does not look at the answer. */
   readonly askAhead: (from: number, to: number, routing: Routing) => Effect.Effect<Asked | null>
+  /** What `routing` needs of exactly these blocks beside their logs; none if it needs nothing. */
+  readonly blocksOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Block>>
+  /** The same of a range that no reorganisation is expected to reach, each block the parent of the next. */
+  readonly blocksBetween: (from: number, to: number, routing: Routing) => Reading<ReadonlyArray<Block>>
 }
 
 /** A block whose bloom contradicts its logs is asked for again so often. */
@@ -93,13 +98,13 @@ export const makeChain = (providers: Providers): Chain => {
     )
 
   const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing) {
-    const { filter } = routing
-    if (filter === null) return []
+    const { filters } = routing.logs
+    if (filters.length === 0) return []
     let by: Provider | undefined
     const ask = (wanted: ReadonlyArray<Header>) =>
       providers.use(
         Effect.fnUntraced(function* (provider) {
-          const logs = yield* logsOfBlocks(provider, wanted, filter)
+          const logs = yield* logsOfBlocks(provider, wanted, filters)
           by = provider
           return logs
         }),
@@ -107,7 +112,7 @@ export const makeChain = (providers: Providers): Chain => {
       )
     let logs = yield* ask(blocks)
     for (let i = 0; i < DOUBT_RETRIES; i++) {
-      const doubtful = blocksInDoubt(blocks, logs, routing)
+      const doubtful = blocksInDoubt(blocks, logs, routing.logs)
       if (doubtful.length === 0) break
       const again = yield* Effect.result(ask(doubtful))
       if (Result.isSuccess(again)) logs = joinLogs(logs, again.success)
@@ -115,15 +120,30 @@ export const makeChain = (providers: Providers): Chain => {
     return logs
   })
 
-  const logsBetween: Chain["logsBetween"] = (from, to, { filter }, asked) =>
-    providers.use((provider) => logsOfRange(provider, from, to, filter, asked?.provider === provider ? asked : null), {
+  const logsBetween: Chain["logsBetween"] = (from, to, { logs: { filters } }, asked) =>
+    providers.use((provider) => logsOfRange(provider, from, to, filters, asked?.provider === provider ? asked : null), {
       from,
     })
 
-  const askAhead: Chain["askAhead"] = (from, to, { filter }) =>
+  const askAhead: Chain["askAhead"] = (from, to, { logs: { filters } }) =>
     Effect.flatMap(providers.likely({ from }), (provider) =>
-      provider === null ? Effect.succeed(null) : askForRange(provider, from, to, filter),
+      provider === null ? Effect.succeed(null) : askForRange(provider, from, to, filters),
     )
 
-  return { tagged, headersOn, headers, logsOf, logsBetween, askAhead }
+  const blocksOf: Chain["blocksOf"] = (headers, routing) => {
+    if (routing.need === "nothing") return Effect.succeed([])
+    if (routing.need === "headers") return Effect.succeed(headers.map((header) => ({ header, transactions: [] })))
+    return providers.use((provider) => blocksOfHeaders(provider, headers, routing.transactions), {
+      from: headers[0]!.number,
+    })
+  }
+
+  const blocksBetween: Chain["blocksBetween"] = (from, to, routing) => {
+    if (routing.need === "nothing") return Effect.succeed([])
+    if (routing.need === "headers")
+      return Effect.map(headers(from, to), (found) => found.map((header) => ({ header, transactions: [] })))
+    return providers.use((provider) => blocksInRange(provider, from, to, routing.transactions), { from })
+  }
+
+  return { tagged, headersOn, headers, logsOf, logsBetween, askAhead, blocksOf, blocksBetween }
 }

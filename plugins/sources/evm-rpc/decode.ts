@@ -1,13 +1,21 @@
 import { type AbiParameter, decodeAbiParameters } from "viem"
-import type { Fields, FieldValue } from "../../../core/model/fields.ts"
+import { type Fields, type FieldValue, FORM } from "../../../core/model/fields.ts"
 import { areDigits } from "./wire.ts"
-import { isWord, itemType, type NamedParameter } from "./abi.ts"
+import { formName, isWord, itemType, type NamedParameter } from "./abi.ts"
 
 /**
- * Decodes the arguments of one log from its topics (the first is the signature's) and data. Throws if they do not fit;
- * a value that is read later throws only if its digits are no hex.
+ * Decodes the arguments of one log from its topics and data, or of one call from its data. Throws if they do not fit; a
+ * value that is read later throws only if its digits are no hex.
  */
 export type DecodeArguments = (topics: ReadonlyArray<string>, data: string) => Fields
+
+/** What has arguments. */
+export interface Encoded {
+  readonly signature: string
+  readonly parameters: ReadonlyArray<NamedParameter>
+  /** The topic of the first indexed parameter: 1, or 0 in an anonymous event. */
+  readonly firstTopic: number
+}
 
 type Read = (topics: ReadonlyArray<string>, data: string) => FieldValue
 
@@ -38,11 +46,11 @@ const checkBool = (word: string, name: string): void => {
     throw new Error(`the argument '${name}' is no bool: its word is neither 0 nor 1`)
 }
 
-/** Compiles the decoder of an event's arguments. */
-export const compileArguments = (parameters: ReadonlyArray<NamedParameter>): DecodeArguments =>
-  parameters.every(({ indexed, type }) => indexed || isWord(type))
-    ? compileWords(parameters)
-    : compileDynamic(parameters)
+/** Compiles the decoder of the arguments of an event or function. */
+export const compileArguments = (encoded: Encoded): DecodeArguments =>
+  encoded.parameters.every(({ indexed, type }) => indexed || isWord(type))
+    ? compileWords(encoded)
+    : compileDynamic(encoded)
 
 const topicReader = (type: string, topic: number): Read => {
   if (!isWord(type)) return (topics) => `0x${hexOf(topics[topic]!.slice(2))}`
@@ -51,13 +59,13 @@ const topicReader = (type: string, topic: number): Read => {
 }
 
 /** All arguments are words at known places: they are read from the hex when someone asks for them. */
-const compileWords = (parameters: ReadonlyArray<NamedParameter>): DecodeArguments => {
-  let topic = 0
+const compileWords = ({ signature, parameters, firstTopic }: Encoded): DecodeArguments => {
+  let nextTopic = firstTopic
   let word = 0
   const bools: Array<readonly [name: string, topic: number | null, start: number]> = []
   const reads = parameters.map(({ name, type, indexed }): Read => {
     if (indexed) {
-      topic++
+      const topic = nextTopic++
       if (type === "bool") bools.push([name, topic, 2])
       return topicReader(type, topic)
     }
@@ -67,42 +75,47 @@ const compileWords = (parameters: ReadonlyArray<NamedParameter>): DecodeArgument
     return (_, data) => read(data.slice(start, start + WORD))
   })
   const dataLength = 2 + WORD * word
-  const Arguments = lazyRecord(
-    parameters.map(({ name }) => name),
-    reads,
-  )
+  const Arguments = lazyRecord(formName(signature, parameters), parameters, reads)
   return (topics, data) => {
     if (data.length < dataLength)
-      throw new Error(`the data has ${(data.length - 2) / 2} bytes, the event needs ${(dataLength - 2) / 2}`)
+      throw new Error(`the data has ${(data.length - 2) / 2} bytes, its parameters need ${(dataLength - 2) / 2}`)
     for (const [name, topic, start] of bools)
       checkBool((topic === null ? data : topics[topic]!).slice(start, start + WORD), name)
     return new Arguments(topics, data)
   }
 }
 
-/** A class whose instances read a value when it is used: most are used once, if at all, so nothing is kept. */
-const lazyRecord = (
-  names: ReadonlyArray<string>,
-  reads: ReadonlyArray<Read>,
-): new (topics: ReadonlyArray<string>, data: string) => Fields => {
+/**
+ * A class whose instances read a value when it is used: most are used once, if at all, so nothing is kept. They have no
+ * member but the arguments, so that an argument of another form is absent whatever its name.
+ */
+const lazyRecord = <From>(
+  form: string,
+  parameters: ReadonlyArray<NamedParameter>,
+  reads: ReadonlyArray<(from: From, data: string) => FieldValue>,
+): new (from: From, data: string) => Fields => {
   class Arguments {
     readonly [name: string]: FieldValue
-    readonly #topics: ReadonlyArray<string>
+    readonly #from: From
     readonly #data: string
 
-    constructor(topics: ReadonlyArray<string>, data: string) {
-      this.#topics = topics
+    constructor(from: From, data: string) {
+      this.#from = from
       this.#data = data
     }
 
     static {
-      for (let i = 0; i < names.length; i++) {
+      const { prototype } = Arguments
+      Reflect.deleteProperty(prototype, "constructor")
+      Object.setPrototypeOf(prototype, null)
+      Object.defineProperty(prototype, FORM, { value: form })
+      for (const [i, { name }] of parameters.entries()) {
         const read = reads[i]!
-        Object.defineProperty(Arguments.prototype, names[i]!, {
+        Object.defineProperty(prototype, name, {
           enumerable: true,
           configurable: true,
           get(this: Arguments): FieldValue {
-            return read(this.#topics, this.#data)
+            return read(this.#from, this.#data)
           },
         })
       }
@@ -111,29 +124,35 @@ const lazyRecord = (
   return Arguments
 }
 
-const compileDynamic = (parameters: ReadonlyArray<NamedParameter>): DecodeArguments => {
+/** What is not a word is decoded at once by viem, which bounds what hostile offsets can make of it. */
+const compileDynamic = ({ signature, parameters, firstTopic }: Encoded): DecodeArguments => {
   const inData = parameters.filter(({ indexed }) => !indexed)
   const abi = inData.map(abiParameter)
   const converters = inData.map(({ type, components }) => converter(type, components))
-  let topic = 0
-  const topics = parameters.map(({ type, indexed }) => (indexed ? topicReader(type, ++topic) : null))
-  const bools = parameters.flatMap(({ name, type, indexed }, i) => {
-    const position = parameters.slice(0, i + 1).filter((parameter) => parameter.indexed).length
-    return indexed && type === "bool" ? [[name, position] as const] : []
+  let nextTopic = firstTopic
+  let next = 0
+  const bools: Array<readonly [name: string, topic: number]> = []
+  const reads = parameters.map(({ name, type, indexed }): ((values: Values) => FieldValue) => {
+    if (!indexed) {
+      const at = next++
+      return ({ values }) => values[at]!
+    }
+    const topic = nextTopic++
+    if (type === "bool") bools.push([name, topic])
+    const read = topicReader(type, topic)
+    return ({ topics }) => read(topics, "")
   })
-  return (logTopics, data) => {
-    for (const [name, position] of bools) checkBool(logTopics[position]!.slice(2), name)
+  const Arguments = lazyRecord(formName(signature, parameters), parameters, reads)
+  return (topics, data) => {
+    for (const [name, topic] of bools) checkBool(topics[topic]!.slice(2), name)
     const values = decodeAbiParameters(abi, data as `0x${string}`)
-    let next = 0
-    return Object.fromEntries(
-      parameters.map(({ name }, i) => {
-        const read = topics[i]
-        if (read) return [name, read(logTopics, data)]
-        const at = next++
-        return [name, converters[at]!(values[at])]
-      }),
-    )
+    return new Arguments({ topics, values: values.map((value, i) => converters[i]!(value)) }, "")
   }
+}
+
+interface Values {
+  readonly topics: ReadonlyArray<string>
+  readonly values: ReadonlyArray<FieldValue>
 }
 
 /** Without names, so that viem yields tuples as arrays: a component may have any name. */

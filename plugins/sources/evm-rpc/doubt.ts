@@ -1,24 +1,15 @@
 import type { Header } from "./header.ts"
 import type { Log } from "./logs.ts"
-import { type Routing, seenKey } from "./routing.ts"
+import type { LogRouting } from "./log-routing.ts"
 
 /** The blocks whose blooms announce logs that some interest wants and that did not come. */
 export const blocksInDoubt = (
   blocks: ReadonlyArray<Header>,
   logs: ReadonlyArray<Log>,
-  routing: Routing,
+  routing: LogRouting,
 ): ReadonlyArray<Header> => {
   const byBlock = Map.groupBy(logs, ({ block }) => block)
-  return blocks.filter(({ number, bloom }) => {
-    if (bloom === null) return false
-    const seen = new Set<string>()
-    for (const { topics, address } of byBlock.get(number) ?? []) {
-      const topic0 = topics[0]?.toLowerCase() ?? ""
-      seen.add(topic0)
-      seen.add(seenKey(topic0, address))
-    }
-    return routing.misses(bloom, seen)
-  })
+  return blocks.filter(({ number, bloom }) => bloom !== null && routing.misses(bloom, byBlock.get(number) ?? []))
 }
 
 const position = ({ block, index }: Log): string => `${block}:${index}`

@@ -2,7 +2,8 @@ import type { Cursor } from "../../../core/model/cursor.ts"
 import type { Fields } from "../../../core/model/fields.ts"
 import type { SourceEvent } from "../../../core/plugin/source.ts"
 import { type Log, transactionOf } from "./logs.ts"
-import type { LogShape, Routing } from "./routing.ts"
+import type { LogShape } from "./log-bucket.ts"
+import type { LogRouting } from "./log-routing.ts"
 
 /** The secondary of log 0; what lies below is the block itself and its transactions. */
 const FIRST_LOG = 2 ** 20
@@ -78,24 +79,23 @@ class LogEvent implements SourceEvent {
  */
 export const toEvents = (
   logs: ReadonlyArray<Log>,
-  routing: Routing,
+  routing: LogRouting,
   timestampOf: (block: number) => number,
   after: Cursor,
 ): ReadonlyArray<SourceEvent> => {
   const events: Array<SourceEvent> = []
   let block: BlockFields | undefined
   let rawTopic: string | undefined
-  let topic0 = ""
+  let topic0: string | undefined
   for (const log of logs) {
     if (log.block < after.primary || (log.block === after.primary && FIRST_LOG + log.index <= after.secondary)) continue
     const first = log.topics[0]
-    if (first === undefined) continue
     // The logs of a range share few first topics: each is brought to lower case once in a row.
     if (first !== rawTopic) {
       rawTopic = first
-      topic0 = first.toLowerCase()
+      topic0 = first?.toLowerCase()
     }
-    for (const { shape, interests } of routing.routes(topic0, log.topics.length, log.address)) {
+    for (const { shape, interests } of routing.routes(topic0, log)) {
       if (block === undefined || block.number !== log.block)
         block = { number: log.block, hash: log.blockHash, timestamp: log.timestamp ?? timestampOf(log.block) }
       events.push(new LogEvent(log, shape, interests, block))

@@ -1,5 +1,5 @@
 import { readBloom } from "./bloom.ts"
-import { MalformedAnswer, readHash, readObject, readQuantity } from "./wire.ts"
+import { MalformedAnswer, readAddress, readHash, readInteger, readObject, readQuantity } from "./wire.ts"
 
 /** What is used of a block's header. */
 export interface Header {
@@ -10,6 +10,24 @@ export interface Header {
   readonly timestamp: number | null
   /** Null if the node says nothing by it. */
   readonly bloom: string | null
+  /** What monitors of blocks see beside it; null where the node leaves it out. */
+  readonly miner: string | null
+  /** How many transactions it has. */
+  readonly transactions: number | null
+  readonly gasUsed: bigint | null
+  readonly gasLimit: bigint | null
+  readonly baseFeePerGas: bigint | null
+}
+
+/** What the answer holds under a key, or null if it is not there or not to be understood: no header fails over it. */
+const leniently = <A>(value: unknown, read: (value: unknown, what: string) => A): A | null => {
+  if (value === undefined || value === null) return null
+  try {
+    return read(value, "a field of a block")
+  } catch (error) {
+    if (error instanceof MalformedAnswer) return null
+    throw error
+  }
 }
 
 /** Reads a block; null if the node does not know it. Throws `MalformedAnswer`. */
@@ -25,6 +43,11 @@ export const readHeader = (answer: unknown): Header | null => {
         ? null
         : readQuantity(block["timestamp"], "the timestamp of a block"),
     bloom: readBloom(block["logsBloom"]),
+    miner: leniently(block["miner"], readAddress),
+    transactions: Array.isArray(block["transactions"]) ? block["transactions"].length : null,
+    gasUsed: leniently(block["gasUsed"], readInteger),
+    gasLimit: leniently(block["gasLimit"], readInteger),
+    baseFeePerGas: leniently(block["baseFeePerGas"], readInteger),
   }
 }
 

@@ -11,7 +11,7 @@ import { scanChain } from "./scan.ts"
 import { describeSelector, Selector } from "./selector.ts"
 import { resolveStart } from "./start.ts"
 
-/** Watches events of contracts on an EVM chain over the JSON-RPC of its nodes. */
+/** Watches events, calls, transactions and blocks of an EVM chain over the JSON-RPC of its nodes. */
 export default SourcePlugin.make({
   name: "evm-rpc",
   config: Config,

@@ -1,8 +1,8 @@
 import { Effect, Metric, Result } from "effect"
 import { blockByNumber, changed, headerAt, lacks } from "./block-reads.ts"
 import type { Header } from "./header.ts"
-import { type Log, readLogs } from "./logs.ts"
-import type { LogFilter } from "./routing.ts"
+import type { LogFilter } from "./log-filter.ts"
+import { joinAnswers, type Log, readLogs } from "./logs.ts"
 import type { Answer, Call, Unread } from "./rpc/client.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
 import type { Provider } from "./rpc/providers.ts"
@@ -15,7 +15,7 @@ const getLogs = (filter: LogFilter, where: Readonly<Record<string, string>>): Ca
     {
       ...where,
       ...(filter.address === null ? {} : { address: filter.address }),
-      ...(filter.topics === null ? {} : { topics: [filter.topics] }),
+      ...(filter.topics.length === 0 ? {} : { topics: filter.topics }),
     },
   ],
 })
@@ -33,6 +33,18 @@ const readAnswer = Effect.fnUntraced(function* (provider: Provider, raw: unknown
   return read.logs
 })
 
+/** Reads the answers of one piece of the chain, one for each filter. */
+const readAnswers = Effect.fnUntraced(function* (
+  provider: Provider,
+  answers: ReadonlyArray<Answer>,
+  from: number,
+  to: number,
+) {
+  const lists: Array<ReadonlyArray<Log>> = []
+  for (const answer of answers) lists.push(yield* readAnswer(provider, yield* Effect.fromResult(answer), from, to))
+  return lists.length === 1 ? lists[0]! : yield* provider.client.read(() => joinAnswers(lists))
+})
+
 const checkHash = (provider: Provider, log: Log, block: Header): Effect.Effect<void, RpcFailure> =>
   log.blockHash === block.hash
     ? Effect.void
@@ -42,14 +54,14 @@ const checkHash = (provider: Provider, log: Log, block: Header): Effect.Effect<v
 export const logsOfBlocks = Effect.fnUntraced(function* (
   provider: Provider,
   blocks: ReadonlyArray<Header>,
-  filter: LogFilter,
+  filters: ReadonlyArray<LogFilter>,
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
-  if (!provider.logsByHash) return yield* logsByRange(provider, blocks, filter)
-  return yield* logsByHash(provider, blocks, filter).pipe(
+  if (!provider.logsByHash) return yield* logsByRange(provider, blocks, filters)
+  return yield* logsByHash(provider, blocks, filters).pipe(
     Effect.catchIf(
       (failure: RpcFailure) => failure.kind === "refused" || failure.kind === "unsupported",
       () =>
-        Effect.tap(logsByRange(provider, blocks, filter), () => {
+        Effect.tap(logsByRange(provider, blocks, filters), () => {
           provider.logsByHash = false
           return Effect.void
         }),
@@ -60,13 +72,15 @@ export const logsOfBlocks = Effect.fnUntraced(function* (
 const logsByHash = Effect.fnUntraced(function* (
   provider: Provider,
   blocks: ReadonlyArray<Header>,
-  filter: LogFilter,
+  filters: ReadonlyArray<LogFilter>,
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
-  const answers = yield* provider.client.batch(blocks.map(({ hash }) => getLogs(filter, { blockHash: hash })))
+  const answers = yield* provider.client.batch(
+    blocks.flatMap(({ hash }) => filters.map((filter) => getLogs(filter, { blockHash: hash }))),
+  )
   const logs: Array<Log> = []
   for (const [i, block] of blocks.entries()) {
-    const raw = yield* Effect.fromResult(answers[i]!)
-    for (const log of yield* readAnswer(provider, raw, block.number, block.number)) {
+    const own = answers.slice(i * filters.length, (i + 1) * filters.length)
+    for (const log of yield* readAnswers(provider, own, block.number, block.number)) {
       yield* checkHash(provider, log, block)
       logs.push(log)
     }
@@ -78,7 +92,7 @@ const logsByHash = Effect.fnUntraced(function* (
 const logsByRange = Effect.fnUntraced(function* (
   provider: Provider,
   blocks: ReadonlyArray<Header>,
-  filter: LogFilter,
+  filters: ReadonlyArray<LogFilter>,
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
   const wanted = new Map(blocks.map((block) => [block.number, block]))
   const [first, last] = [blocks[0]!.number, blocks.at(-1)!.number]
@@ -90,7 +104,7 @@ const logsByRange = Effect.fnUntraced(function* (
     }
   })
   yield* hasBlocks
-  const { logs } = yield* logsInPieces(provider, first, last, filter, [], null)
+  const { logs } = yield* logsInPieces(provider, first, last, filters, [], null)
   yield* hasBlocks
   const kept: Array<Log> = []
   for (const log of logs) {
@@ -115,12 +129,13 @@ const askForPiece = (
   provider: Provider,
   from: number,
   to: number,
-  filter: LogFilter,
+  filters: ReadonlyArray<LogFilter>,
   last: ReadonlyArray<Call>,
 ): Effect.Effect<Asked> => {
   const end = Math.min(to, from + provider.range.blocks - 1)
-  const logs = getLogs(filter, { fromBlock: toQuantity(from), toBlock: toQuantity(end) })
-  const unread = provider.client.ask(end === to ? [logs, ...last] : [logs])
+  const where = { fromBlock: toQuantity(from), toBlock: toQuantity(end) }
+  const logs = filters.map((filter) => getLogs(filter, where))
+  const unread = provider.client.ask(end === to ? [...logs, ...last] : logs)
   return Effect.map(unread, (unread) => ({ provider, end, unread }))
 }
 
@@ -134,7 +149,7 @@ const logsInPieces = Effect.fnUntraced(function* (
   provider: Provider,
   from: number,
   to: number,
-  filter: LogFilter,
+  filters: ReadonlyArray<LogFilter>,
   last: ReadonlyArray<Call>,
   asked: Asked | null,
 ): Effect.fn.Return<{ readonly logs: ReadonlyArray<Log>; readonly more: ReadonlyArray<Answer> }, RpcFailure> {
@@ -142,22 +157,22 @@ const logsInPieces = Effect.fnUntraced(function* (
   let more: ReadonlyArray<Answer> = []
   let ahead = asked
   for (let at = from; at <= to;) {
-    const { end, unread } = ahead ?? (yield* askForPiece(provider, at, to, filter, last))
+    const { end, unread } = ahead ?? (yield* askForPiece(provider, at, to, filters, last))
     ahead = null
     const blocks = end - at + 1
     const answers = yield* unread
-    const answer = answers[0]!
-    if (Result.isFailure(answer)) {
-      const { failure } = answer
+    const failed = answers.slice(0, filters.length).find(Result.isFailure)
+    if (failed !== undefined) {
+      const { failure } = failed
       const tooMuch = failure.kind === "range" || failure.kind === "too-many"
       if (!tooMuch || blocks === 1) return yield* failure
       provider.range = shrinkRange(provider.range, at, blocks, failure)
       continue
     }
-    const logs = yield* readAnswer(provider, answer.success, at, end)
+    const logs = yield* readAnswers(provider, answers.slice(0, filters.length), at, end)
     provider.range = adaptRange(provider.range, blocks, logs.length)
     pieces.push(logs)
-    more = answers.slice(1)
+    more = answers.slice(filters.length)
     at = end + 1
   }
   return { logs: pieces.length === 1 ? pieces[0]! : pieces.flat(), more }
@@ -177,16 +192,16 @@ export const askForRange = (
   provider: Provider,
   from: number,
   to: number,
-  filter: LogFilter | null,
+  filters: ReadonlyArray<LogFilter>,
 ): Effect.Effect<Asked> => {
   const last = [blockByNumber(to)]
-  return filter === null
+  return filters.length === 0
     ? Effect.map(provider.client.ask(last), (unread) => ({ provider, end: to, unread }))
-    : askForPiece(provider, from, to, filter, last)
+    : askForPiece(provider, from, to, filters, last)
 }
 
 /**
- * The logs of a range that the provider has whole; without a filter, its last block only.
+ * The logs of a range that the provider has whole; without filters, its last block only.
  *
  * @param asked what `askForRange` asked of the provider; null to ask now
  */
@@ -194,14 +209,14 @@ export const logsOfRange = Effect.fnUntraced(function* (
   provider: Provider,
   from: number,
   to: number,
-  filter: LogFilter | null,
+  filters: ReadonlyArray<LogFilter>,
   asked: Asked | null,
 ): Effect.fn.Return<RangeOfLogs, RpcFailure> {
-  const first = asked ?? (yield* askForRange(provider, from, to, filter))
+  const first = asked ?? (yield* askForRange(provider, from, to, filters))
   const { logs, more } =
-    filter === null
+    filters.length === 0
       ? { logs: [], more: yield* first.unread }
-      : yield* logsInPieces(provider, from, to, filter, [blockByNumber(to)], first)
+      : yield* logsInPieces(provider, from, to, filters, [blockByNumber(to)], first)
   const end = yield* headerAt(provider, more[0]!, to)
   // a node that lacks the last block answers the range as far as it has it
   if (end === null) return yield* lacks(provider, to)

@@ -40,6 +40,12 @@ export const readLogs = (answer: unknown, from: number, to: number): Logs => {
   return inOrder(logs)
 }
 
+/**
+ * Joins the answers to several filters about the same blocks: what both hold comes once. Throws `MalformedAnswer` if they
+ * contradict each other.
+ */
+export const joinAnswers = (lists: ReadonlyArray<ReadonlyArray<Log>>): ReadonlyArray<Log> => inOrder(lists.flat()).logs
+
 /** Logs of one answer repeat each other: what was read is kept, so that it is parsed once and not once a log. */
 class LogReader {
   readonly #from: number

@@ -43,6 +43,12 @@ export const readQuantity = (value: unknown, what: string): number => {
   throw new MalformedAnswer(`${what} should be a hex quantity, but is ${show(value)}`)
 }
 
+/** An integer of a quantity, whatever its size; leading zeros are accepted. */
+export const readInteger = (value: unknown, what: string): bigint => {
+  if (typeof value === "string" && value.length > 2 && value.length <= HASH_LENGTH && isHex(value)) return BigInt(value)
+  throw new MalformedAnswer(`${what} should be a hex quantity, but is ${show(value)}`)
+}
+
 export const toQuantity = (number: number): string => `0x${number.toString(16)}`
 
 /** 32 bytes, in lower case. */

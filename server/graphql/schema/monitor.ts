@@ -86,7 +86,9 @@ export const MonitorInput = builder.inputType("MonitorInput", {
     selector: t.field({
       type: "JSON",
       description:
-        'What to look for. On EVM: { kind: "event", address: ["0x…"], event: "event Transfer(address indexed from, address indexed to, uint256 value)" }.',
+        'What to look for. On EVM one of { kind: "event", address: ["0x…"], event: "event Transfer(address indexed from, address indexed to, uint256 value)" }, ' +
+        '{ kind: "call", address: ["0x…"], function: "function transfer(address to, uint256 value)" }, ' +
+        '{ kind: "transaction", from: ["0x…"], min_value: "1000000000000000000" } and { kind: "block" }.',
     }),
     predicate: t.string({
       required: false,

@@ -1,14 +1,22 @@
 import { createHash } from "node:crypto"
 import { bloomOf } from "./bloom.ts"
-import { ChainView, type LogSpec, type SimulatedBlock } from "./view.ts"
+import { ChainView, type LogSpec, type SimulatedBlock, type TransactionSpec } from "./view.ts"
 
-/** The logs of new blocks: the same in each, or what is told for a block's number. */
-type LogsOf = ReadonlyArray<LogSpec> | ((block: number) => ReadonlyArray<LogSpec>)
+/** What new blocks hold: the same in each, or what is told for a block's number. */
+type Each<Spec> = ReadonlyArray<Spec> | ((block: number) => ReadonlyArray<Spec>)
+type LogsOf = Each<LogSpec>
+type TransactionsOf = Each<TransactionSpec>
+
+const inBlock = <Spec>(each: Each<Spec>, number: number): ReadonlyArray<Spec> =>
+  typeof each === "function" ? each(number) : each
 
 const GENESIS_TIME = 1_700_000_000
 const BLOCK_TIME = 12
 
 const digest = (text: string): string => `0x${createHash("sha256").update(text).digest("hex")}`
+
+const textOf = (transactions: ReadonlyArray<TransactionSpec>): string =>
+  transactions.map(({ value = 0, ...rest }) => `${JSON.stringify(rest)} ${value}`).join("")
 
 /** A chain in memory. The same calls make the same blocks. */
 export class SimulatedChain extends ChainView {
@@ -19,13 +27,18 @@ export class SimulatedChain extends ChainView {
   constructor(options: { readonly chainId?: number; readonly zeroBlooms?: boolean; readonly seed?: string } = {}) {
     super(options.chainId ?? 1, [], new Map(), { safe: null, finalized: null })
     this.zeroBlooms = options.zeroBlooms ?? false
-    this.#append([], options.seed ?? "")
+    this.#append([], [], options.seed ?? "")
   }
 
-  /** Adds blocks; `logs` are those of each of them. */
-  mine(count: number, logs: LogsOf = []): this {
-    for (let i = 0; i < count; i++)
-      this.#append(typeof logs === "function" ? logs(this.blocks.length) : logs, `${this.#branch}`)
+  /**
+   * Adds blocks; `logs` and `transactions` are those of each of them. A log whose transaction is not among them is of one
+   * to its address.
+   */
+  mine(count: number, logs: LogsOf = [], transactions: TransactionsOf = []): this {
+    for (let i = 0; i < count; i++) {
+      const number = this.blocks.length
+      this.#append(inBlock(logs, number), inBlock(transactions, number), `${this.#branch}`)
+    }
     return this
   }
 
@@ -35,13 +48,17 @@ export class SimulatedChain extends ChainView {
    */
   reorg(
     depth: number,
-    options: { readonly length?: number; readonly logs?: LogsOf | "same" } = {},
+    options: { readonly length?: number; readonly logs?: LogsOf | "same"; readonly transactions?: TransactionsOf } = {},
   ): ReadonlyArray<SimulatedBlock> {
     const first = this.blocks.length - depth
     const gone = this.blocks.splice(first, depth)
     this.#branch++
     const logs = options.logs ?? []
-    this.mine(options.length ?? depth, logs === "same" ? (number) => gone[number - first]?.logs ?? [] : logs)
+    this.mine(
+      options.length ?? depth,
+      logs === "same" ? (number) => gone[number - first]?.logs ?? [] : logs,
+      options.transactions,
+    )
     return gone
   }
 
@@ -64,15 +81,16 @@ export class SimulatedChain extends ChainView {
     return this
   }
 
-  #append(logs: ReadonlyArray<LogSpec>, salt: string): void {
+  #append(logs: ReadonlyArray<LogSpec>, transactions: ReadonlyArray<TransactionSpec>, salt: string): void {
     const number = this.blocks.length
     const parentHash = this.blocks.at(-1)?.hash ?? `0x${"0".repeat(64)}`
     const block: SimulatedBlock = {
       number,
       parentHash,
-      hash: digest(`${this.chainId} ${parentHash} ${salt} ${number} ${JSON.stringify(logs)}`),
+      hash: digest(`${this.chainId} ${parentHash} ${salt} ${number} ${JSON.stringify(logs)}${textOf(transactions)}`),
       timestamp: GENESIS_TIME + number * BLOCK_TIME,
       logs,
+      transactions,
       logsBloom: bloomOf(this.zeroBlooms ? [] : logs.flatMap(({ address, topics }) => [address, ...topics])),
     }
     this.blocks.push(block)

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { ChainView, LogSpec, SimulatedBlock } from "./view.ts"
+import type { ChainView, LogSpec, SimulatedBlock, TransactionSpec } from "./view.ts"
 
 /** An error that a method answers. */
 export interface MethodError {
@@ -20,9 +20,10 @@ export interface View {
   readonly tags: boolean
 }
 
-const hex = (number: number): string => `0x${number.toString(16)}`
+const hex = (number: number | bigint): string => `0x${number.toString(16)}`
 
-const transactionHash = (block: SimulatedBlock, index: number): string =>
+/** The hash of a transaction of a block, by its place. */
+export const transactionHash = (block: SimulatedBlock, index: number): string =>
   `0x${createHash("sha256").update(`${block.hash} ${index}`).digest("hex")}`
 
 const rawLog = (block: SimulatedBlock, log: LogSpec, index: number, view: View) => ({
@@ -38,28 +39,60 @@ const rawLog = (block: SimulatedBlock, log: LogSpec, index: number, view: View) 
   removed: false,
 })
 
-const rawBlock = (block: SimulatedBlock) => ({
+/** Who sends what is not told otherwise. */
+export const SENDER = `0x${"5e".repeat(20)}`
+
+/** The transactions of a block: those that it was told, and those of logs behind them. */
+const transactionsOf = ({ logs, transactions }: SimulatedBlock): ReadonlyArray<TransactionSpec> => [
+  ...transactions,
+  ...logs.slice(transactions.length).map(({ address }) => ({ to: address })),
+]
+
+const rawTransaction = (block: SimulatedBlock, spec: TransactionSpec, index: number) => ({
+  blockHash: block.hash,
+  blockNumber: hex(block.number),
+  transactionIndex: hex(index),
+  hash: transactionHash(block, index),
+  type: "0x2",
+  from: spec.from ?? SENDER,
+  to: spec.to,
+  value: hex(spec.value ?? 0),
+  input: spec.input ?? "0x",
+})
+
+const rawBlock = (block: SimulatedBlock, full: boolean) => ({
   number: hex(block.number),
   hash: block.hash,
   parentHash: block.parentHash,
   timestamp: hex(block.timestamp),
   logsBloom: block.logsBloom,
-  transactions: [],
+  miner: SENDER,
+  gasUsed: "0x5208",
+  gasLimit: "0x1c9c380",
+  baseFeePerGas: "0x7",
+  transactions: transactionsOf(block).map((spec, index) =>
+    full ? rawTransaction(block, spec, index) : transactionHash(block, index),
+  ),
 })
 
+const STATUS = { success: "0x1", reverted: "0x0" } as const
+
+const rawReceipt = (block: SimulatedBlock, spec: TransactionSpec, index: number, view: View) => {
+  const log = block.logs[index]
+  const { status = "success" } = spec
+  return {
+    blockHash: block.hash,
+    blockNumber: hex(block.number),
+    transactionHash: transactionHash(block, index),
+    transactionIndex: hex(index),
+    ...(status === null ? {} : { status: STATUS[status] }),
+    contractAddress: spec.creates ?? null,
+    logs: log === undefined || log.transaction === null ? [] : [rawLog(block, log, index, view)],
+  }
+}
+
 const rawReceipts = (block: SimulatedBlock, view: View) =>
-  block.logs.flatMap((log, index) =>
-    log.transaction === null
-      ? []
-      : [
-          {
-            transactionHash: transactionHash(block, index),
-            transactionIndex: hex(index),
-            status: "0x1",
-            logs: [rawLog(block, log, index, view)],
-          },
-        ],
-  )
+  transactionsOf(block).map((spec, index) => rawReceipt(block, spec, index, view))
 
 interface Filter {
   readonly address?: string | ReadonlyArray<string>
@@ -85,7 +118,8 @@ const logsOf = (view: View, block: SimulatedBlock, filter: Filter) =>
 
 const result = (value: unknown): MethodAnswer => ({ result: value })
 
-const block = (found: SimulatedBlock | undefined): MethodAnswer => result(found === undefined ? null : rawBlock(found))
+const block = (found: SimulatedBlock | undefined, full: unknown): MethodAnswer =>
+  result(found === undefined ? null : rawBlock(found, full === true))
 
 /** Answers a call from the chain, as a node that behaves well does. */
 export const answer = (view: View, method: string, params: ReadonlyArray<any>): MethodAnswer => {
@@ -108,13 +142,19 @@ export const answer = (view: View, method: string, params: ReadonlyArray<any>): 
     case "eth_getBlockByNumber":
       if (!view.tags && (params[0] === "safe" || params[0] === "finalized"))
         return failure(-32602, `invalid block tag ${params[0]}`)
-      return block(find(params[0]))
+      return block(find(params[0]), params[1])
     case "eth_getBlockByHash":
-      return block(visible(chain.byHash(params[0])))
+      return block(visible(chain.byHash(params[0])), params[1])
     case "eth_getBlockReceipts": {
       const found = find(params[0])
       return result(found === undefined ? null : rawReceipts(found, view))
     }
+    case "eth_getTransactionReceipt":
+      for (let number = head; number >= 0; number--) {
+        const found = rawReceipts(chain.at(number)!, view).find((one) => one.transactionHash === params[0])
+        if (found !== undefined) return result(found)
+      }
+      return result(null)
     case "eth_getLogs": {
       const filter = params[0] as Filter
       if (filter.blockHash !== undefined) {

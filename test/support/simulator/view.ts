@@ -7,6 +7,19 @@ export interface LogSpec {
   readonly transaction?: null
 }
 
+/** A transaction that a block of the simulated chain shall hold; log `i` of the block is of its transaction `i`. */
+export interface TransactionSpec {
+  readonly from?: string
+  /** Null creates a contract. */
+  readonly to: string | null
+  readonly value?: bigint | number
+  readonly input?: string
+  /** Null for a receipt that does not tell it. */
+  readonly status?: "success" | "reverted" | null
+  /** The address of the contract that it creates. */
+  readonly creates?: string
+}
+
 export interface SimulatedBlock {
   readonly number: number
   readonly hash: string
@@ -14,6 +27,7 @@ export interface SimulatedBlock {
   /** Seconds since 1970. */
   readonly timestamp: number
   readonly logs: ReadonlyArray<LogSpec>
+  readonly transactions: ReadonlyArray<TransactionSpec>
   readonly logsBloom: string
 }
 

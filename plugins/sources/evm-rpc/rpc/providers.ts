@@ -17,6 +17,8 @@ export interface Provider {
   chainId: number | null
   /** Whether it answers `eth_getLogs` by block hash. */
   logsByHash: boolean
+  /** Whether it answers `eth_getBlockReceipts`. */
+  blockReceipts: boolean
   /** A benched provider must have this block to be preferred again. */
   reach: number
 }
@@ -67,6 +69,7 @@ export const makeProviders = Effect.fnUntraced(function* (
     lowest: 0,
     chainId: null,
     logsByHash: true,
+    blockReceipts: true,
     reach: 0,
   }))
   const probing = new Set<Provider>()

@@ -1,7 +1,10 @@
 import {
   type AbiEvent,
+  type AbiFunction,
   decodeEventLog,
+  decodeFunctionData,
   encodeAbiParameters,
+  encodeFunctionData,
   type Hex,
   keccak256,
   parseAbiItem,
@@ -62,6 +65,41 @@ export const everyType: ReadonlyArray<readonly [event: string, values: ReadonlyA
     ],
   ],
   ["event Bytes(bytes1 a, bytes31 b, bytes32[] c)", ["0xff", `0x${"cd".repeat(31)}`, [bytes32]]],
+  [
+    "event Deep((int256[2][] a, (bytes1 b, string[] c)[2] d)[] x, int8[3] y, (int40 e, int256 f) z)",
+    [
+      [
+        {
+          a: [
+            [min, -1n],
+            [1n, 0n],
+          ],
+          d: [
+            { b: "0x01", c: ["", "two", "ü"] },
+            { b: "0xff", c: [] },
+          ],
+        },
+      ],
+      [-128, 0, 127],
+      { e: -(2 ** 39), f: min },
+    ],
+  ],
+  ["event Unnamed(uint256, (address, bytes) , string)", [1n, [a, "0x00"], "x"]],
+]
+
+/** Anonymous events, with values for their arguments. */
+export const everyAnonymous: ReadonlyArray<readonly [event: string, values: ReadonlyArray<unknown>]> = [
+  ["event Zero(uint256 a, bool b) anonymous", [7n, true]],
+  ["event One(address indexed a, int64 b) anonymous", [a, -3n]],
+  ["event Two(bool indexed a, bytes4 indexed b, string c) anonymous", [false, "0xdeadbeef", "text"]],
+  [
+    "event Three(int8 indexed a, string indexed b, uint8 indexed c, (int8 d, bytes e)[] f) anonymous",
+    [-1, "x", 9, [{ d: -2, e: "0x0102" }]],
+  ],
+  [
+    "event Four(int256 indexed a, uint8 indexed b, bytes1 indexed c, address indexed d) anonymous",
+    [min, 255, "0xff", b],
+  ],
 ]
 
 interface EncodedLog {
@@ -69,11 +107,16 @@ interface EncodedLog {
   readonly data: Hex
 }
 
-export const parseEvent = (text: string): AbiEvent => parseAbiItem(text as "event E()") as unknown as AbiEvent
+const ANONYMOUS = / anonymous$/
+
+export const parseEvent = (text: string): AbiEvent => {
+  const event = parseAbiItem(text.replace(ANONYMOUS, "") as "event E()") as unknown as AbiEvent
+  return ANONYMOUS.test(text) ? { ...event, anonymous: true } : event
+}
 
 /** The log of an event with these arguments. Indexed values without a fixed size are some hash. */
 export const encodeLog = (event: AbiEvent, values: ReadonlyArray<unknown>): EncodedLog => {
-  const topics = [toEventSelector(event)]
+  const topics = "anonymous" in event && event.anonymous === true ? [] : [toEventSelector(event)]
   for (const [i, input] of event.inputs.entries()) {
     if (!input.indexed) continue
     const word = /^(u?int\d*|bool|address|bytes\d+)$/.test(input.type)
@@ -86,6 +129,19 @@ export const encodeLog = (event: AbiEvent, values: ReadonlyArray<unknown>): Enco
   return { topics, data }
 }
 
+/** The function that takes what an event tells. */
+export const functionOf = (event: AbiEvent): AbiFunction => ({
+  type: "function",
+  name: event.name,
+  inputs: event.inputs.map((input) => ({ ...input, indexed: false })),
+  outputs: [],
+  stateMutability: "nonpayable",
+})
+
+/** The input of a call with these arguments. */
+export const encodeCall = (abi: AbiFunction, values: ReadonlyArray<unknown>): Hex =>
+  encodeFunctionData({ abi: [abi], functionName: abi.name, args: values })
+
 const asFieldValue = (value: unknown): unknown => {
   if (typeof value === "number") return BigInt(value)
   if (typeof value === "string") return /^0x[0-9a-fA-F]{40}$/.test(value) ? value.toLowerCase() : value
@@ -95,6 +151,38 @@ const asFieldValue = (value: unknown): unknown => {
   return value
 }
 
+/** Unnamed components by their places, as records have them. */
+const named = (parameter: any, value: any): unknown => {
+  const items = /^(.*)\[\d*\]$/.exec(parameter.type)
+  if (items !== null) return value.map((item: unknown) => named({ ...parameter, type: items[1] }, item))
+  if (parameter.type !== "tuple") return value
+  return Object.fromEntries(
+    parameter.components.map((member: any, i: number) => [
+      member.name || `${i}`,
+      named(member, Array.isArray(value) ? value[i] : value[member.name]),
+    ]),
+  )
+}
+
+const record = (inputs: ReadonlyArray<any>, args: any): unknown =>
+  asFieldValue(
+    Object.fromEntries(
+      inputs.map((input, i) => {
+        const value = Array.isArray(args) ? args[i] : args[input.name]
+        return [input.name || `${i}`, input.indexed ? value : named(input, value)]
+      }),
+    ),
+  )
+
 /** The arguments as viem decodes them, as field values: integers as bigint, addresses in lower case. */
-export const viemArguments = (event: AbiEvent, log: EncodedLog): unknown =>
-  asFieldValue((decodeEventLog({ abi: [event], ...log } as any) as any).args ?? {})
+export const viemArguments = (event: AbiEvent, log: EncodedLog): unknown => {
+  // viem knows events by their first topic only
+  const { inputs, name } = event
+  const known: AbiEvent = { type: "event", name, inputs }
+  const topics = "anonymous" in event && event.anonymous === true ? [toEventSelector(event), ...log.topics] : log.topics
+  return record(inputs, (decodeEventLog({ abi: [known], data: log.data, topics } as any) as any).args ?? {})
+}
+
+/** The same of a call. */
+export const viemCallArguments = (abi: AbiFunction, data: Hex): unknown =>
+  record(abi.inputs, decodeFunctionData({ abi: [abi], data }).args ?? [])

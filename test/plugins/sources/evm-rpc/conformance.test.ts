@@ -4,11 +4,20 @@ import { sourceConformance } from "../../../../core/plugin/conformance.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import evmRpc from "../../../../plugins/sources/evm-rpc/index.ts"
 import { SimulatedChain } from "../../../support/simulator/chain.ts"
+import { SENDER } from "../../../support/simulator/methods.ts"
 import { SimulatedNode } from "../../../support/simulator/node.ts"
-import { TRANSFER, transfer, transfer721 } from "../../../support/simulator/transfer.ts"
+import { addressOf, TRANSFER, transfer, transfer721 } from "../../../support/simulator/transfer.ts"
 import { outside, quick, secretsFrom } from "./driver.ts"
 
-const chain = new SimulatedChain().mine(120, (number) => [transfer(1, 2, 3, number), transfer721(2, 2, 3, number)])
+const chain = new SimulatedChain().mine(
+  120,
+  (number) => [transfer(1, 2, 3, number), transfer721(2, 2, 3, number)],
+  (number) => [
+    { to: addressOf(1), input: `0xa9059cbb${"0".repeat(63)}1${number.toString(16).padStart(64, "0")}` },
+    { to: null, creates: addressOf(number), status: number % 2 === 0 ? "success" : "reverted" },
+    ...(number % 3 === 0 ? [{ to: addressOf(5), value: number }] : []),
+  ],
+)
 
 let node: SimulatedNode
 
@@ -25,8 +34,26 @@ describe("the source contract", async () => {
     selectors: [
       { kind: "event", event: TRANSFER },
       { kind: "event", event: "event Transfer(address indexed a, address indexed b, uint256 indexed id)" },
+      { kind: "event", event: [TRANSFER, "event Transfer(address indexed a, address indexed b, uint256 indexed id)"] },
+      {
+        kind: "event",
+        event: "event Any(bytes32 indexed a, address indexed b, uint256 indexed c, uint256 d) anonymous",
+        address: addressOf(1),
+      },
+      { kind: "call", function: "function transfer(address to, uint256 value)" },
+      { kind: "transaction", from: SENDER },
+      { kind: "transaction", min_value: 50 },
+      { kind: "block" },
     ],
-    refusedSelectors: [{ kind: "call", event: TRANSFER }, { kind: "event", event: "Transfer" }, { kind: "event" }],
+    refusedSelectors: [
+      { kind: "call", event: TRANSFER },
+      { kind: "event", event: "Transfer" },
+      { kind: "event" },
+      { kind: "call" },
+      { kind: "transaction", to: [] },
+      { kind: "block", number: 1 },
+      { kind: "log" },
+    ],
     range: { from: 1, to: 120 },
   })
   for (const { name, effect } of checks) it(name, () => Effect.runPromise(effect))

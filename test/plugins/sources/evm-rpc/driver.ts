@@ -12,7 +12,9 @@ import type {
 } from "../../../../core/plugin/source.ts"
 import type { Cursor } from "../../../../core/model/cursor.ts"
 import { startOf } from "../../../../core/model/cursor.ts"
-import type { RecordType } from "../../../../core/model/fields.ts"
+import { eventRenderer } from "../../../../core/model/event-json.ts"
+import { type EventShape, type Json, ofForm, type RecordType } from "../../../../core/model/fields.ts"
+import { matchIdDeriver } from "../../../../core/model/match-id.ts"
 import evmRpc from "../../../../plugins/sources/evm-rpc/index.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
 import { TRANSFER } from "../../../support/simulator/transfer.ts"
@@ -147,8 +149,30 @@ export const plain = (type: RecordType, value: any): any => {
     if (fieldType.kind === "record") return plain(fieldType, field)
     return fieldType.kind === "list" ? field.map((item: any) => read(fieldType.items, item)) : field
   }
-  return Object.fromEntries(Object.entries(type.fields).map(([name, field]) => [name, read(field, value[name])]))
+  const own = type.forms === undefined ? type : ofForm(new Map(Object.entries(type.forms)), value)!
+  return Object.fromEntries(Object.entries(own.fields).map(([name, field]) => [name, read(field, value[name])]))
 }
+
+/** What a selector yields, as core compiles it. Throws if the selector is refused. */
+export const shapeOf = (selector: Selector): EventShape => {
+  const described = evmRpc.describe(selector)
+  if ("problems" in described) throw new Error(JSON.stringify(described.problems))
+  return { ...described, address: evmRpc.address }
+}
+
+/** The JSON of an event. */
+export const jsonOf = (selector: Selector, event: SourceEvent): any =>
+  eventRenderer(shapeOf(selector))(event.fields()) as Json
+
+/** The id of an event's match for the monitor `watch` of the network `chain`. */
+export const idOf = (selector: Selector, event: SourceEvent): string =>
+  matchIdDeriver(shapeOf(selector), { network: "chain", monitor: "watch" })(event.cursor, event.index, event.fields())
+
+/** The interests of one monitor, `watch`. */
+export const watching = (selector: Selector, version = 1): InterestSet<Selector> => ({
+  version,
+  interests: [{ id: "watch", selector }],
+})
 
 /** `block:logIndex` of each event. */
 export const positions = (events: ReadonlyArray<SourceEvent>): ReadonlyArray<string> =>
