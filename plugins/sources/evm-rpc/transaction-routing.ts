@@ -40,7 +40,35 @@ class CallBucket {
 
 interface ListedTransactions extends WatchedTransactions {
   readonly id: string
-  readonly toSet: ReadonlySet<string> | null
+}
+
+const compare = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** Interests in the transactions of one sender, or of any, by the receiver. Added with the least values first. */
+class ByReceiver {
+  readonly #anyone: Array<ListedTransactions> = []
+  /** Null for the creation of a contract, which has no receiver. */
+  readonly #to = new Map<string | null, Array<ListedTransactions>>()
+
+  add(listed: ListedTransactions): void {
+    const { to, creation } = listed
+    const receivers = to ?? (creation === true ? [null] : null)
+    if (receivers === null) this.#anyone.push(listed)
+    for (const receiver of receivers ?? []) {
+      const here = this.#to.get(receiver)
+      if (here === undefined) this.#to.set(receiver, [listed])
+      else here.push(listed)
+    }
+  }
+
+  collect({ to, value }: Transaction, interests: Array<string>): void {
+    const amount = value ?? 0n
+    for (const list of [this.#anyone, this.#to.get(to) ?? []])
+      for (const { id, creation, minValue } of list) {
+        if (minValue > amount) break
+        if (creation === null || creation === (to === null)) interests.push(id)
+      }
+  }
 }
 
 /** Characters of `0x` and four bytes. */
@@ -52,10 +80,8 @@ const NO_CALLS: ReadonlyArray<Route<CallShape>> = []
 export class TransactionRouting {
   readonly isEmpty: boolean
   readonly #calls = new Map<string, CallBucket>()
-  readonly #from = new Map<string, Array<ListedTransactions>>()
-  readonly #to = new Map<string, Array<ListedTransactions>>()
-  /** Those that name no address, the least values first. */
-  readonly #others: ReadonlyArray<ListedTransactions>
+  readonly #from = new Map<string, ByReceiver>()
+  readonly #fromAnyone = new ByReceiver()
 
   constructor(
     calls: ReadonlyArray<{ readonly id: string; readonly watched: WatchedCalls }>,
@@ -75,19 +101,16 @@ export class TransactionRouting {
         if (bucket === undefined) this.#calls.set(selector4, (bucket = new CallBucket()))
         bucket.add(watched.addresses, { id, shape })
       }
-    const others: Array<ListedTransactions> = []
-    for (const { id, watched } of transactions) {
-      const { from, to } = watched
-      const listed = { ...watched, id, toSet: to === null ? null : new Set(to) }
-      const [index, addresses] = from === null ? [this.#to, to] : [this.#from, from]
-      if (addresses === null) others.push(listed)
-      for (const address of addresses ?? []) {
-        const here = index.get(address)
-        if (here === undefined) index.set(address, [listed])
-        else here.push(listed)
+    const byValue = transactions.toSorted(({ watched: a }, { watched: b }) => compare(a.minValue, b.minValue))
+    for (const { id, watched } of byValue) {
+      const listed = { ...watched, id }
+      if (watched.from === null) this.#fromAnyone.add(listed)
+      for (const sender of watched.from ?? []) {
+        let here = this.#from.get(sender)
+        if (here === undefined) this.#from.set(sender, (here = new ByReceiver()))
+        here.add(listed)
       }
     }
-    this.#others = others.toSorted((a, b) => (a.minValue < b.minValue ? -1 : a.minValue > b.minValue ? 1 : 0))
   }
 
   /** Whom the transaction concerns; null for nobody. */
@@ -97,20 +120,10 @@ export class TransactionRouting {
     return interests.length + calls.length === 0 ? null : { interests, calls }
   }
 
-  #interests({ from, to, value }: Transaction): ReadonlyArray<string> {
-    const amount = value ?? 0n
+  #interests(transaction: Transaction): ReadonlyArray<string> {
     const interests: Array<string> = []
-    const take = (listed: ListedTransactions) => {
-      if (listed.minValue > amount) return
-      if (listed.toSet !== null && (to === null || !listed.toSet.has(to))) return
-      if (listed.creation === null || listed.creation === (to === null)) interests.push(listed.id)
-    }
-    if (from !== null) this.#from.get(from)?.forEach(take)
-    if (to !== null) this.#to.get(to)?.forEach(take)
-    for (const listed of this.#others) {
-      if (listed.minValue > amount) break
-      take(listed)
-    }
+    this.#fromAnyone.collect(transaction, interests)
+    if (transaction.from !== null) this.#from.get(transaction.from)?.collect(transaction, interests)
     return interests
   }
 

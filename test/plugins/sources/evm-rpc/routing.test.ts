@@ -232,6 +232,7 @@ describe("routing of transactions", () => {
       "to 2",
     ])
     assert.deepStrictEqual(concerned(routes, { to: null, from: null, value: null }), ["all", "creations"])
+    assert.deepStrictEqual(concerned(routes, { to: null, value: null }), ["all", "creations", "from 1"])
     assert.isNull(concerned(routing(wanting("from 3", { kind: "transaction", from: addressOf(3) }))))
   })
 

@@ -1,49 +1,15 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
 import { encodeFunctionData, getAddress, keccak256, parseAbi, stringToHex } from "viem"
-import { endOf } from "../../../../core/model/cursor.ts"
-import { Secrets } from "../../../../core/plugin/secrets.ts"
-import type { SourceEvent } from "../../../../core/plugin/source.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
 import { SimulatedChain } from "../../../support/simulator/chain.ts"
 import { SENDER, transactionHash } from "../../../support/simulator/methods.ts"
 import { type SimulatedNode, simulatedNode } from "../../../support/simulator/node.ts"
 import { addressOf, TRANSFER, TRANSFER_TOPIC, transfer, transfer721 } from "../../../support/simulator/transfer.ts"
-import {
-  drive,
-  idOf,
-  jsonOf,
-  makeSource,
-  outside,
-  positions,
-  quick,
-  scan,
-  secretsFrom,
-  until,
-  watching,
-} from "./driver.ts"
+import { idOf, jsonOf, makeSource, positions, quick, scan } from "./driver.ts"
+import { callEach, callSelector, live, places, scanned, TRANSFER_CALL } from "./selector-support.ts"
 
-const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))
-
-const live = (name: string, test: Effect.Effect<void, unknown, any>) =>
-  it.live(name, () => Effect.provide(Effect.scoped(test as Effect.Effect<void, unknown, never>), services))
-
-const TRANSFER_CALL = "function transfer(address to, uint256 value)"
 const NFT = "event Transfer(address indexed from, address indexed to, uint256 indexed tokenId)"
-
-const callData = (to: string, value: number | bigint) =>
-  encodeFunctionData({ abi: parseAbi([TRANSFER_CALL]), args: [getAddress(to), BigInt(value)] })
-
-/** A call of the token 1 in each block, whose value is the block's number; it reverts in odd blocks. */
-const callEach = (number: number) => [
-  {
-    to: addressOf(1),
-    input: callData(addressOf(2), number),
-    status: number % 2 === 0 ? ("success" as const) : ("reverted" as const),
-  },
-]
-
-const callSelector: Selector = { kind: "call", function: TRANSFER_CALL, address: addressOf(1) }
 
 /** Records the parameters of the calls of a method. */
 const record = (node: SimulatedNode, method: string): ReadonlyArray<ReadonlyArray<any>> => {
@@ -55,15 +21,6 @@ const record = (node: SimulatedNode, method: string): ReadonlyArray<ReadonlyArra
   }
   return seen
 }
-
-const scanned = Effect.fnUntraced(function* (node: SimulatedNode, selector: Selector, from: number, to: number) {
-  const source = yield* makeSource({ ...quick, url: node.url })
-  const batches = yield* scan(source, from, to, watching(selector))
-  return batches.flatMap(({ events }) => events)
-})
-
-const places = (events: ReadonlyArray<SourceEvent>) =>
-  events.map(({ cursor }) => `${cursor.primary}:${cursor.secondary}`)
 
 describe("monitors of events", () => {
   live(
@@ -370,123 +327,6 @@ describe("monitors of calls", () => {
       )
       const alone = yield* scanned(node, callSelector, 1, 1)
       assert.strictEqual(idOf(both, events[1]!), idOf(callSelector, alone[0]!))
-    }),
-  )
-})
-
-describe("the ids of matches", () => {
-  live(
-    "are frozen for every kind",
-    Effect.gen(function* () {
-      const chain = new SimulatedChain().mine(3, [transfer(1, 2, 3, 4)], callEach)
-      const node = yield* simulatedNode(chain)
-      const selectors: ReadonlyArray<Selector> = [
-        { kind: "event", event: TRANSFER },
-        callSelector,
-        { kind: "transaction" },
-        { kind: "block" },
-      ]
-      const ids: Array<string> = []
-      for (const selector of selectors) {
-        const [event] = yield* scanned(node, selector, 2, 2)
-        ids.push(`${event!.cursor.secondary} ${idOf(selector, event!)}`)
-      }
-      assert.deepStrictEqual(ids, [
-        "1048576 2d99d697e7d82708555c9ff8a9d1178e4e9feca74e94f194b23326eae6e3ce68",
-        "1 cb91c63c4150638a68a5fc2480d9d3a1a741673d4b3c994254e4df565c85aa65",
-        "1 906f7345b9117a8ffbebe785f72afdf0ba108853350449ca21c72dae360aa7e1",
-        "0 5fca9419f5f53cdcb32ddfb7108977a5b16aff6e76f419273919e1fe8897badd",
-      ])
-    }),
-  )
-})
-
-describe("several kinds on one network", () => {
-  const selectors: ReadonlyArray<Selector> = [
-    { kind: "block" },
-    { kind: "transaction" },
-    callSelector,
-    { kind: "event", event: TRANSFER },
-  ]
-  const all = {
-    version: 1,
-    interests: selectors.map((selector) => ({ id: selector.kind, selector })),
-  }
-  const mined = () => new SimulatedChain().mine(120, () => [transfer(1, 2, 3, 4)], callEach)
-
-  live(
-    "come in the order of their places, live as scanned, also behind a cursor inside a block",
-    Effect.gen(function* () {
-      const chain = mined()
-      const node = yield* simulatedNode(chain)
-      const source = yield* makeSource({ ...quick, url: node.url, max_block_range: 40 })
-      const { driven } = yield* drive(source, { interests: all })
-      yield* until("the head is reached", () => driven.upTo === 120)
-      chain.mine(3, () => [transfer(1, 2, 3, 4)], callEach)
-      yield* until("new blocks are seen", () => driven.upTo === 123)
-      const told = driven.events.map(({ cursor, interests }) => `${cursor.primary}:${cursor.secondary} ${interests}`)
-      const block = (number: number) => [
-        `${number}:0 block`,
-        `${number}:1 transaction`,
-        `${number}:1 call`,
-        `${number}:${2 ** 20} event`,
-      ]
-      assert.deepStrictEqual(told, ["0:0 block", ...Array.from({ length: 123 }, (_, i) => block(i + 1)).flat()])
-      assert.deepStrictEqual(driven.troubles, [])
-
-      const second = yield* drive(source, {
-        cursor: { primary: 60, secondary: 1 },
-        anchors: driven.anchors.filter(({ primary }) => primary <= 60),
-        interests: all,
-      })
-      yield* until("the head is reached again", () => second.driven.upTo === 123)
-      assert.deepStrictEqual(places(second.driven.events).slice(0, 2), [`60:${2 ** 20}`, "61:0"])
-    }),
-  )
-
-  live(
-    "are taken back and read again when the chain reorganises",
-    Effect.gen(function* () {
-      const chain = mined()
-      const node = yield* simulatedNode(chain)
-      const source = yield* makeSource({ ...quick, url: node.url })
-      const first = yield* drive(source, { interests: all })
-      yield* until("the head is reached", () => first.driven.upTo === 120)
-      const last = (events: ReadonlyArray<SourceEvent>) =>
-        events
-          .filter(({ cursor }) => cursor.primary === 120)
-          .map((event) =>
-            idOf(
-              selectors.find(({ kind }) => kind === event.interests[0])!,
-              event,
-            ),
-          )
-      chain.reorg(4, { logs: "same", transactions: callEach })
-      yield* until("the run ends", () => first.driven.exit !== undefined)
-      const from = endOf(116)
-      assert.deepStrictEqual((first.driven.outcome as any).from, from)
-      const anchors = first.driven.anchors.filter(({ primary }) => primary <= 116)
-      const second = yield* drive(source, { cursor: from, anchors, interests: all })
-      yield* until("the head is reached again", () => second.driven.upTo === 120)
-      assert.strictEqual(second.driven.events.length, 16)
-      const ids = [...last(first.driven.events), ...last(second.driven.events)]
-      assert.strictEqual(new Set(ids).size, 8)
-    }),
-  )
-
-  live(
-    "take effect with the interests, without what they need being fetched before",
-    Effect.gen(function* () {
-      const chain = mined()
-      const node = yield* simulatedNode(chain)
-      const source = yield* makeSource({ ...quick, url: node.url })
-      const { driven } = yield* drive(source, { interests: watching({ kind: "event", event: TRANSFER }) })
-      yield* until("the head is reached", () => driven.upTo === 120)
-      assert.strictEqual(node.count("eth_getBlockByHash"), 0)
-      driven.interests = { ...all, version: 2 }
-      chain.mine(1, [], callEach)
-      yield* until("a new block is seen", () => driven.upTo === 121)
-      assert.deepStrictEqual(places(driven.events).slice(-3), ["121:0", "121:1", "121:1"])
     }),
   )
 })
