@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { startOf } from "../../../../core/model/cursor.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import type { SourceEvent } from "../../../../core/plugin/source.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
@@ -196,40 +197,69 @@ describe("a full block", () => {
     }),
   )
 
-  live(
-    "and logs that are not of one chain are not joined",
-    Effect.gen(function* () {
-      const chain = mined()
-      const node = yield* simulatedNode(chain)
-      const source = yield* makeSource({ ...quick, url: node.url })
-      node.fault = (method, [tag, full]) =>
-        method === "eth_getBlockByNumber" && tag === "0x14" && full === true
-          ? {
-              result: {
-                number: "0x14",
-                hash: `0x${"ab".repeat(32)}`,
-                parentHash: chain.at(19)!.hash,
-                timestamp: "0x1",
-                transactions: [],
-              },
-            }
-          : undefined
-      const { driven } = yield* drive(source, {
-        interests: {
-          version: 1,
-          interests: [
-            { id: "some", selector: some },
-            { id: "logs", selector: { kind: "event", event: TRANSFER } },
-          ],
-        },
-      })
-      yield* until("it is told", () => driven.trouble !== null)
-      assert.match(driven.trouble!, /block 21 does not follow block 20/)
-      node.fault = () => undefined
-      yield* until("it goes on", () => driven.upTo === 100)
-      assert.strictEqual(driven.events.length, 400)
-    }),
-  )
+  const both = {
+    version: 1,
+    interests: [
+      { id: "some", selector: some },
+      { id: "logs", selector: { kind: "event" as const, event: TRANSFER } },
+    ],
+  }
+  const other = `0x${"ab".repeat(32)}`
+
+  const torn: ReadonlyArray<readonly [string, (chain: SimulatedChain) => FaultHook, RegExp]> = [
+    [
+      "the block before",
+      (chain) =>
+        (method, [tag, full]) =>
+          method === "eth_getBlockByNumber" && tag === "0x14" && full === true
+            ? {
+                result: {
+                  number: "0x14",
+                  hash: other,
+                  parentHash: chain.at(19)!.hash,
+                  timestamp: "0x1",
+                  transactions: [],
+                },
+              }
+            : undefined,
+      /block 21 does not follow block 20/,
+    ],
+    [
+      "the logs",
+      () =>
+        (method, [filter]) =>
+          method === "eth_getLogs" && filter.fromBlock === "0x1"
+            ? {
+                result: [
+                  {
+                    ...transfer(1, 2, 3, 4),
+                    blockNumber: "0x5",
+                    blockHash: other,
+                    blockTimestamp: "0x5",
+                    logIndex: "0x0",
+                  },
+                ],
+              }
+            : undefined,
+      /the logs of block 5 belong to another block/,
+    ],
+  ]
+  for (const [what, fault, reason] of torn)
+    live(
+      `that is of another chain than ${what} is not taken`,
+      Effect.gen(function* () {
+        const chain = mined()
+        const node = yield* simulatedNode(chain)
+        const source = yield* makeSource({ ...quick, url: node.url })
+        node.fault = fault(chain)
+        const { driven } = yield* drive(source, { cursor: startOf(1), interests: both })
+        yield* until("it is told", () => driven.trouble !== null)
+        assert.match(driven.trouble!, reason)
+        node.fault = () => undefined
+        yield* until("it goes on", () => driven.upTo === 100)
+        assert.strictEqual(driven.events.length, 400)
+      }),
+    )
 })
 
 /** A block with its transactions, as the node answers it. */
