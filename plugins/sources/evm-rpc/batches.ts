@@ -45,7 +45,7 @@ export const deepBatches = (
   )
 
 /** Blocks that are read at once where more than their logs is needed. */
-const BLOCKS_AT_ONCE = { nothing: Number.POSITIVE_INFINITY, headers: 200, transactions: 32 } as const
+const BLOCKS_AT_ONCE = { nothing: Number.POSITIVE_INFINITY, headers: 100, transactions: 32 } as const
 
 const nextRange = Effect.fnUntraced(function* (
   providers: Providers,

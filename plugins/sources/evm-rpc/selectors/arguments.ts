@@ -57,8 +57,11 @@ const expectedOf = (type: string): string => {
   return "0x and the 64 hex digits of its hash: the topic of an array or tuple holds nothing else"
 }
 
-/** The topic that a log has if an indexed argument has the value; throws nothing and says what is expected instead. */
-export const topicOf = ({ type }: NamedParameter, value: Value): { readonly topic: string } | { expected: string } => {
+/** The topic that a log has if an indexed argument has the value, or what is expected in place of a value that it cannot have. */
+export const topicOf = (
+  { type }: NamedParameter,
+  value: Value,
+): { readonly topic: string } | { readonly expected: string } => {
   const digits = digitsOf(type, value)
   return digits === null ? { expected: expectedOf(type) } : { topic: `0x${digits}` }
 }

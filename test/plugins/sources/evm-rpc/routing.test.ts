@@ -111,6 +111,10 @@ describe("routing of logs", () => {
     assert.deepStrictEqual(idsOf(routes, logOf(at, [what], data)), [])
     assert.deepStrictEqual(idsOf(routes, logOf(at, [], data)), [])
 
+    const small = routing(watch("small", "event Small(int8 indexed a) anonymous", at))
+    assert.deepStrictEqual(idsOf(small, logOf(at, [`0x${"f".repeat(64)}`])), [["small"]])
+    assert.deepStrictEqual(idsOf(small, logOf(at, [`0x${"g".repeat(64)}`])), [])
+
     const any = "event Any(bytes32 indexed a, bytes32 indexed b) anonymous"
     const other = "event Other(uint256 indexed a)"
     const [topic0] = encodeEventTopics({ abi: [parseAbiItem(other)] })

@@ -148,6 +148,8 @@ describe("monitors of blocks", () => {
       })
       assert.strictEqual(events[7]!.time, timestamp * 1000)
       assert.isTrue(blocks.every(([, full]) => full === false))
+      const numbers = blocks.map(([tag]) => tag).filter((tag) => tag !== "latest")
+      assert.strictEqual(new Set(numbers).size, numbers.length)
       for (const method of ["eth_getLogs", "eth_getBlockByHash", "eth_getBlockReceipts"])
         assert.strictEqual(node.count(method), 0, method)
     }),
