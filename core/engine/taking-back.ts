@@ -115,7 +115,7 @@ export const makeTakingBack = (options: {
     if (policy.givenUp === 0) return
     yield* Effect.logError(
       `${policy.givenUp} retractions were given up unsent, for the sink is down; kept as dead letters: the receiver ` +
-        `still holds what they take back`,
+        `still holds what they take back; offerRetractions sends them once it answers again`,
     ).pipe(Effect.annotateLogs({ sink }))
   })
 

@@ -32,9 +32,11 @@ export const isQuiet = (world: World, life: Life): Effect.Effect<boolean> =>
   Effect.map(unrest(world, life), (reason) => reason === null)
 
 /** Whether a runtime has seen its chain: it takes something back, or has read on. */
-export const hasLooked = ({ storage, isOver }: Life): Effect.Effect<boolean> =>
+export const hasLooked = (life: Life): Effect.Effect<boolean> =>
   Effect.gen(function* () {
-    if (isOver || storage === null) return true
+    const { storage, isOver } = life
+    if (isOver) return true
+    if (storage === null) return false
     if ((yield* storage.invalidation(NETWORK)) !== null) return true
     const before = yield* storage.pipeline(NETWORK)
     return before !== null && before.minted !== null && before.minted.primary > (before.checkpoint?.primary ?? 0) + 20
