@@ -140,15 +140,23 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     catalog.networks.get(network)?.definition.journalDepth ?? settings.journalDepth
 
   /** Where the networks' monitors took effect, as their owners recorded it. */
-  const readEffectiveFrom = Effect.fnUntraced(function* (isOf: (network: string) => boolean) {
-    const { monitors } = yield* storage.resources
-    for (const { definition, matchRevision, effectiveFrom } of monitors) {
-      const entry = catalog.monitors.get(definition.id)
-      if (isOf(definition.network) && entry?.stored.matchRevision === matchRevision) {
-        entry.effectiveFrom = effectiveFrom
+  const readEffectiveFrom = Effect.fnUntraced(
+    function* (isOf: (network: string) => boolean) {
+      const { monitors } = yield* storage.resources
+      for (const { definition, matchRevision, effectiveFrom } of monitors) {
+        const entry = catalog.monitors.get(definition.id)
+        if (isOf(definition.network) && entry?.stored.matchRevision === matchRevision) {
+          entry.effectiveFrom = effectiveFrom
+        }
       }
-    }
-  })
+    },
+    Effect.catchTag("StorageError", (error) => {
+      // A definition that cannot be read stops no network that has nothing to do with it: what is known here has to do.
+      return error.retryable
+        ? Effect.fail(error)
+        : Effect.logError(`where monitors took effect is not read anew: ${error.message}`)
+    }),
+  )
 
   const supervisors = makeSupervisors(catalog, scope, (network, own) =>
     makeSupervisor({

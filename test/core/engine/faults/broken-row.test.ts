@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite"
 import { Effect } from "effect"
 import { networkNow, resourcesOf, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
-import { databaseFile, definitions, recorder, transfer } from "../faults/support.ts"
+import { databaseFile, definitions, recorder, transfer } from "./support.ts"
 
 describe("a definition that is broken in the database while networks run", () => {
   it.live("does not end networks that have nothing to do with it", () =>
