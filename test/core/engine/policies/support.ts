@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises"
 import { assert } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -95,9 +96,14 @@ export const waitForLetters = (runtime: Runtime, count: number) =>
     ),
   )
 
+/** Turns of the event loop in which the workers take up what was just minted: no clock goes on before they have. */
+const turns = Effect.promise(async () => {
+  for (let turn = 0; turn < 50; turn++) await setImmediate()
+})
+
 /** Waits until so many positions of the network `test` have matches that are not finished. */
 export const waitForInFlight = (runtime: Runtime, count: number) =>
   waitFor(
     `${count} are in flight`,
     Effect.map(networkNow(runtime, "test"), ({ inFlightEvents }) => inFlightEvents === count),
-  )
+  ).pipe(Effect.andThen(turns))
