@@ -3,12 +3,13 @@ import type { SinkDefinition } from "../model/resource.ts"
 import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import { NotOwner, StaleResources, type StorageError } from "../storage/error.ts"
+import { type NotOwner, StaleResources, type StorageError } from "../storage/error.ts"
 import { type Invalidation, type Owner, Storage } from "../storage/storage.ts"
 import type { ResourceChanges, ResourceKind, SeedRecord, Stored } from "../storage/stored.ts"
 import { Catalog } from "./catalog.ts"
 import type { CheckedSet } from "./check-definitions.ts"
-import { Conflict, type NotFound } from "./error.ts"
+import { type Deletions, makeDeletions } from "./deletions.ts"
+import { Conflict } from "./error.ts"
 import { FeedHub } from "./feed/hub.ts"
 import { makeHolder } from "./holder.ts"
 import { maintain } from "./maintenance.ts"
@@ -56,14 +57,9 @@ export class Engine extends Context.Service<
     ) => Effect.Effect<void, StaleResources | StorageError>
     /** Tries again a resource that is FAILED, as it is. */
     readonly retry: (kind: ResourceKind, id: string) => Effect.Effect<void>
-    readonly deleteMonitor: (id: string, discard: boolean) => Effect.Effect<void, ChangeError>
-    readonly deleteSink: (id: string, discard: boolean) => Effect.Effect<void, ChangeError>
-    /** Drains the network and removes it with all its rows; not to be called within `exclusively`. */
-    readonly deleteNetwork: (
-      id: string,
-      check: { readonly exists: Effect.Effect<unknown, NotFound>; readonly unnamed: Effect.Effect<void, Conflict> },
-      discard: boolean,
-    ) => Effect.Effect<void, Exclude<ChangeError, StaleResources> | NotFound>
+    readonly deleteMonitor: Deletions["deleteMonitor"]
+    readonly deleteSink: Deletions["deleteSink"]
+    readonly deleteNetwork: Deletions["deleteNetwork"]
     /** Stores whether a sink rests, and why. To be called within `exclusively`. */
     readonly pauseSink: (id: string, paused: string | null) => Effect.Effect<void, StaleResources | StorageError>
     /** Stores whether a network rests. */
@@ -84,8 +80,6 @@ export class Engine extends Context.Service<
   ): Layer.Layer<Engine, StorageError, Storage | Plugins | FeedHub | Egress | Secrets> =>
     Layer.effect(Engine, makeEngine(settings))
 }
-
-type ChangeError = Conflict | NotOwner | StaleResources | StorageError
 
 /** How often a change is tried again because another process was faster. */
 const STALE_TRIES = 5
@@ -178,7 +172,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
         })),
     }).pipe(Scope.provide(own), Effect.provideContext(context)),
   )
-  const { refresh, between, ownedHere, isHeldByOther } = supervisors
+  const { refresh, between, isHeldByOther } = supervisors
   yield* Effect.addFinalizer(() => supervisors.stopAll)
 
   /**
@@ -188,32 +182,9 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const reopenedBy = Effect.fnUntraced(function* ({ definition: { id, buffer } }: Stored<SinkDefinition>) {
     if (buffer === "DURABLE" || sinks.get(id)?.definition.buffer !== "DURABLE") return []
     const owing = yield* Effect.filter(supervisors.networks(), (network) =>
-      Effect.map(storage.debts({ network, sink: id }), ({ owed }) => owed > 0),
+      Effect.map(storage.oldestOwed(network, id), (since) => since !== null),
     )
     return [...new Set([...owing, ...catalog.networksOfSink(id)])]
-  })
-
-  /** Fails while rows are owed or dead letters kept, unless they are to be discarded. */
-  const owesNothing = Effect.fnUntraced(function* (
-    label: string,
-    by: Parameters<Storage["Service"]["debts"]>[0],
-    discard: boolean,
-  ) {
-    const { owed, dead } = yield* storage.debts(by)
-    if (discard || owed + dead === 0) return
-    const debts = [
-      ...(owed > 0 ? [`owes ${owed} deliveries`] : []),
-      ...(dead > 0 ? [`keeps ${dead} dead letters`] : []),
-    ]
-    const reason = `${label} still ${debts.join(" and ")}; delete it with discard: true to give them up`
-    return yield* new Conflict({ reason })
-  })
-
-  /** Fails while a network has something to take back: who heard of it must hear of that first. */
-  const nothingTakenBack = Effect.fnUntraced(function* (id: string) {
-    if ((yield* storage.invalidation(id)) === null) return
-    const reason = `network "${id}" takes back what was delivered; delete it when that is done`
-    return yield* new Conflict({ reason })
   })
 
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
@@ -246,36 +217,6 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       concerned.push(network)
     }
     yield* refresh(concerned)
-  })
-
-  const deleteMonitor = Effect.fnUntraced(function* (id: string, discard: boolean) {
-    const network = catalog.monitors.get(id)?.stored.definition.network
-    const label = `monitor "${id}"`
-    if (network === undefined || !discard) {
-      yield* owesNothing(label, { monitor: id }, discard)
-      yield* change({ deleteMonitors: [id] })
-    } else {
-      yield* ownedHere(network)
-      // One that was starting may know only now that another runs the network.
-      const remove = Effect.suspend(() => change({ deleteMonitors: [id], discard: [{ monitor: id }] }))
-      yield* between([network], Effect.andThen(ownedHere(network), remove))
-    }
-    catalog.monitors.delete(id)
-    if (network !== undefined) yield* refresh([network])
-  })
-
-  const deleteSink = Effect.fnUntraced(function* (id: string, discard: boolean) {
-    // A batch that was matched before its monitor let go of the sink may be minted until the pipelines rest.
-    const remove = Effect.gen(function* () {
-      yield* owesNothing(`sink "${id}"`, { sink: id }, discard)
-      for (const network of supervisors.networks()) {
-        const { owed, dead } = yield* storage.debts({ network, sink: id })
-        if (owed + dead > 0) yield* ownedHere(network)
-      }
-      yield* change({ deleteSinks: [id], ...(discard ? { discard: [{ sink: id }] } : {}) })
-    })
-    yield* between(supervisors.networks(), remove)
-    yield* sinks.remove(id)
   })
 
   /** Takes up what another process changed. */
@@ -322,46 +263,15 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
 
   const pauses = makeSinkPauses(sinks, (id, paused) => change({ pauseSinks: [{ id, paused }] }), exclusively, scope)
 
-  const deleteNetwork = (
-    id: string,
-    {
-      exists,
-      unnamed,
-    }: { readonly exists: Effect.Effect<unknown, NotFound>; readonly unnamed: Effect.Effect<void, Conflict> },
-    discard: boolean,
-  ) => {
-    const owes = owesNothing(`network "${id}"`, { network: id }, discard)
-    const begin = exclusively(
-      Effect.andThen(
-        Effect.all([exists, unnamed, ownedHere(id), owes], { discard: true }),
-        Effect.sync(() => catalog.deleting.add(id)),
-      ),
-    )
-    const remove = Effect.fnUntraced(function* (isHeld: boolean) {
-      // One that was starting may know only now that another runs it.
-      if (isHeld) return yield* new NotOwner({ network: id })
-      yield* exclusively(
-        // Another may have put a monitor on it.
-        Effect.all([unnamed, owes, nothingTakenBack(id)], { discard: true }).pipe(
-          Effect.andThen(Effect.suspend(() => change({ deleteNetworks: [id] }))),
-          Effect.andThen(Effect.sync(() => catalog.networks.delete(id))),
-        ),
-      )
-    })
-    const end = Effect.suspend(() => {
-      catalog.deleting.delete(id)
-      // A network that still exists runs on as if nothing had been asked.
-      return refresh([id])
-    })
-    // Others make their changes while it drains. What the chain took back before is still told to those who heard of it.
-    return Effect.uninterruptible(
-      begin.pipe(
-        Effect.andThen(supervisors.stop(id, "finish")),
-        Effect.flatMap((isHeld) => Effect.ensuring(remove(isHeld), writer.withPermits(1)(end))),
-        Effect.asVoid,
-      ),
-    )
-  }
+  const deletions = makeDeletions({
+    storage,
+    catalog,
+    sinks,
+    supervisors,
+    change,
+    exclusively,
+    inTurn: writer.withPermits(1),
+  })
 
   /** Tries again what is FAILED, for a reason outside that may be mended: a secret, a node. */
   const retry = Effect.fnUntraced(function* (kind: ResourceKind, id: string) {
@@ -392,9 +302,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     exclusively,
     put,
     retry,
-    deleteMonitor,
-    deleteSink,
-    deleteNetwork,
+    ...deletions,
     pauseSink: pauses.set,
     pauseNetwork: (id, paused) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.pause(paused)),
     takeBack: (id, what) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.takeBack(what)),

@@ -25,7 +25,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resou
 }
 
 /** Why a dead letter is not sent again, for a person. */
-const noReplayReasons = {
+export const noReplayReasons = {
   RETRACTED: "its match was taken back since, so the receiver must not get it any more; discard the letter",
   NO_REPLAY_RETRACTED: "it is a retraction, which offerRetractions sends again, with all others that died at its sink",
   NO_REPLAY_PAYLOAD: "what it was to deliver was not kept; discard it, and rewind the network to match it again",

@@ -3,6 +3,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { readAddress } from "./dead-letters/address.ts"
 import { CommandFailed } from "./dead-letters/command-failed.ts"
 import { DISCARD, DISCARD_ALL, type Letter, LIST, OFFER, REPLAY, REPLAY_ALL } from "./dead-letters/operations.ts"
+import { oneLine } from "./dead-letters/one-line.ts"
 import { table } from "./dead-letters/table.ts"
 
 const network = Flag.String("network").pipe(Flag.withDescription("The network whose dead letters are meant."))
@@ -118,7 +119,7 @@ const each = Effect.fnUntraced(function* <E, R>(
       Effect.map(({ done, said }) => ({ id, done, said })),
     ),
   )
-  yield* print(json, results, results.map(({ id, said }) => `${id}: ${said}`).join("\n"))
+  yield* print(json, results, results.map(({ id, said }) => oneLine(`${id}: ${said}`)).join("\n"))
   const failed = results.filter(({ done }) => !done).length
   if (failed > 0) return yield* new CommandFailed({ reason: `it failed for ${failed} of ${results.length} letters` })
 })
@@ -137,9 +138,11 @@ const replay = Command.make(
   Effect.fnUntraced(function* ({ url, json, ids: named, first, ...by }) {
     if (yield* target(named, by)) {
       const { replayDeadLetters: counts } = yield* send(url, REPLAY_ALL, { ...by, first })
-      const { delivered, failed, skipped } = counts
-      yield* print(json, counts, `${delivered} delivered, ${failed} failed, ${skipped} left as they were`)
+      const { delivered, failed, skipped, whySkipped } = counts
+      const summary = `${delivered} delivered, ${failed} failed, ${skipped} left as they were`
+      yield* print(json, counts, [summary, ...whySkipped.map((reason) => `left: ${oneLine(reason)}`)].join("\n"))
       if (failed > 0) return yield* new CommandFailed({ reason: `${failed} letters failed again; the list says why` })
+      if (delivered === 0 && skipped > 0) return yield* new CommandFailed({ reason: "nothing was delivered" })
       return
     }
     yield* each(json, named, (id) =>
@@ -176,9 +179,16 @@ const offerRetractions = Command.make(
   Effect.fnUntraced(function* ({ url, json, network, sink }) {
     const variables = { network: Option.some(network), sink: Option.some(sink) }
     const { offerRetractions: offered } = yield* send(url, OFFER, variables)
-    yield* print(json, { offered }, `${offered} retractions are sent again`)
+    const owed = `${offered} retractions are owed again`
+    yield* print(
+      json,
+      { offered },
+      offered === 0
+        ? owed
+        : `${owed}; the sink is sent them in their turn, and what fails again is a dead letter again`,
+    )
   }),
-).pipe(Command.withDescription("Sends the retractions again that died at a sink."))
+).pipe(Command.withDescription("Makes the retractions owed again that died at a sink, so that they are sent."))
 
 export const deadLetters = Command.make("dead-letters").pipe(
   Command.withDescription("Lists, replays and discards what a running server could not deliver."),

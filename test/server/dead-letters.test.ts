@@ -61,9 +61,9 @@ describe("mutations of dead letters", () => {
       assert.deepEqual((yield* ask(replay, { id })).data, { replayDeadLetter: { delivered: true, deadLetter: null } })
       assert.deepEqual(
         (yield* ask(
-          `mutation { replayDeadLetters(network: "test", sink: "a", first: 2) { delivered failed skipped } }`,
+          `mutation { replayDeadLetters(network: "test", sink: "a", first: 2) { delivered failed skipped whySkipped } }`,
         )).data,
-        { replayDeadLetters: { delivered: 2, failed: 0, skipped: 0 } },
+        { replayDeadLetters: { delivered: 2, failed: 0, skipped: 0, whySkipped: [] } },
       )
       assert.deepEqual(
         (yield* ask(`mutation ($id: ID!) { discardDeadLetter(id: $id) }`, { id: letters[3]!.id })).data,
@@ -175,13 +175,57 @@ describe("blockwatcher dead-letters", () => {
       const all = yield* run("replay", "--network", "test", "--first", "2")
       assert.deepEqual([all.code, all.stdout], [0, "2 delivered, 0 failed, 0 left as they were\n"])
       const rest = yield* run("replay", "--network", "test", "--sink", "a")
-      assert.deepEqual([rest.code, rest.stdout], [1, "2 delivered, 1 failed, 1 left as they were\n"])
+      assert.strictEqual(rest.code, 1)
+      assert.match(
+        rest.stdout,
+        /^2 delivered, 1 failed, 1 left as they were\nleft: a letter cannot be replayed: its match was taken back .*\n$/,
+      )
       assert.match(rest.stderr, /^blockwatcher: 1 letters failed again; the list says why\n$/)
       const offered = yield* run("offer-retractions", "--network", "test", "--sink", "a")
-      assert.deepEqual([offered.code, offered.stdout], [0, "0 retractions are sent again\n"])
+      assert.deepEqual([offered.code, offered.stdout], [0, "0 retractions are owed again\n"])
       const gone = yield* run("discard", "--network", "test")
       assert.deepEqual([gone.code, gone.stdout], [0, "2 dead letters are discarded\n"])
       yield* waitForLetters(runtime, 0)
+    }),
+  )
+
+  it.live("says why letters are left, and fails when none was delivered", () =>
+    Effect.gen(function* () {
+      const { a, feed, runtime, url } = yield* serve(3)
+      const run = (...args: ReadonlyArray<string>) => cli([...args, "--url", url], { BLOCKWATCHER_API_TOKEN: TOKEN })
+      yield* resourcesOf(runtime).pauseSink("a")
+      const left = yield* run("replay", "--network", "test")
+      assert.deepEqual(
+        [left.code, left.stdout.split("\n")],
+        [
+          1,
+          [
+            "0 delivered, 0 failed, 3 left as they were",
+            `left: sink "a" is paused (by an operator); let it go on with resumeSink, then repeat this`,
+            "",
+          ],
+        ],
+      )
+      assert.strictEqual(left.stderr, "blockwatcher: nothing was delivered\n")
+      yield* resourcesOf(runtime).resumeSink("a")
+      a.answer(() => new Transient({ reason: "busy \u001b[31m" }))
+      feed.fork(2, "x", [])
+      yield* waitForLetters(runtime, 4)
+      const { stdout } = yield* run("replay", (yield* lettersOf(runtime))[0]!.id)
+      assert.match(stdout, /: kept after 3 attempts in all: transient: busy {2}\[31m\n$/)
+      a.accept()
+      const offered = yield* run("offer-retractions", "--network", "test", "--sink", "a")
+      assert.deepEqual(
+        [offered.code, offered.stdout],
+        [
+          0,
+          "1 retractions are owed again; the sink is sent them in their turn, and what fails again is a dead letter again\n",
+        ],
+      )
+      yield* waitForLetters(runtime, 3)
+      const some = yield* run("replay", "--network", "test")
+      assert.strictEqual(some.code, 0)
+      assert.match(some.stdout, /^2 delivered, 0 failed, 1 left as they were\nleft: a letter cannot be replayed: /)
     }),
   )
 

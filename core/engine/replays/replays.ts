@@ -34,7 +34,7 @@ export interface Replays {
    * Sends a dead letter again when it is its turn at its sink: one at a time, and none while they rest. What becomes of it
    * does not depend on the caller.
    */
-  readonly send: (letter: Pick<DeadLetterRow, "seq" | "sink">, policy: AttemptPolicy) => Effect.Effect<Replayed, Fault>
+  readonly send: (letter: Letter, policy: AttemptPolicy) => Effect.Effect<Replayed, Fault>
   /** Whether the replay of a row has begun and is not over. */
   readonly isUnderWay: (seq: number) => boolean
   /**
@@ -70,6 +70,9 @@ const newPeriod = (): Period => ({
   givesUp: Latch.makeUnsafe(false),
 })
 
+const sinkDown = (sink: string): string =>
+  `sink "${sink}" is down: the letters before this one used up their attempts; replay the rest when it answers again`
+
 const eventOf = ({ payload }: DeliveryRow): SinkEvent => ({ type: "match", ...(JSON.parse(payload) as Match) })
 
 export const makeReplays = Effect.fnUntraced(function* (options: {
@@ -101,7 +104,9 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     return turn
   }
 
-  const cutShort = `network "${network}" had to stop, or to take something back, before the sink answered; the dead letter is kept as it was: replay it again`
+  const cutShort =
+    `network "${network}" had to stop, to take something back, or to make way for a change of sinks or monitors before ` +
+    `the sink answered; the dead letter is kept as it was: replay it again`
 
   const ended = `network "${network}" stopped, or began anew, before this was over; look at its dead letters again when it runs`
 
@@ -128,7 +133,13 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
         deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry }),
         Effect.as(changed, "changed" as const),
       )
-      if (end !== "changed") return end
+      if (end === "changed") continue
+      // Before anything is written: that may take long, and the sink be another by then.
+      const failure = end._tag === "Dead" ? end.failure : null
+      if (failure?._tag === "Permanent" && failure.gone === true && handle.runtime === runtime) {
+        yield* options.onGone(row.sink, failure.reason)
+      }
+      return end
     }
     return GIVEN_UP
   })
@@ -169,9 +180,6 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     }
     yield* write(row, { ...tried, state: "dead", reason: result.reason }, true)
     yield* Effect.logWarning(`a replay failed, the dead letter is kept: ${result.reason}`)
-    if (result.failure?._tag === "Permanent" && result.failure.gone === true) {
-      yield* options.onGone(sink, result.failure.reason)
-    }
     return { _tag: "Dead" }
   })
 
@@ -183,7 +191,7 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     const handle = options.sinkHandle(sink)
     const refusal = sinkRefusal(sink, handle)
     if (refusal !== null) return { _tag: "Left", reason: refusal }
-    if (policy.next(handle.runtime!) === null) return { _tag: "Left", reason: "transient: sink down" }
+    if (policy.next(handle.runtime!) === null) return { _tag: "Left", reason: sinkDown(sink) }
     const before = yield* storage.deadLetter(network, seq)
     if (before === null) return { _tag: "Refused", why: "NOT_FOUND" }
     // Before the row is owed: whoever reads it then knows that it is not to be sent.

@@ -47,10 +47,17 @@ export const REPLAY = operation(
 
 export const REPLAY_ALL = operation(
   `mutation ($network: ID!, $sink: ID, $monitor: ID, $first: Int) {
-    replayDeadLetters(network: $network, sink: $sink, monitor: $monitor, first: $first) { delivered failed skipped }
+    replayDeadLetters(network: $network, sink: $sink, monitor: $monitor, first: $first) {
+      delivered failed skipped whySkipped
+    }
   }`,
   Schema.Struct({
-    replayDeadLetters: Schema.Struct({ delivered: Schema.Int, failed: Schema.Int, skipped: Schema.Int }),
+    replayDeadLetters: Schema.Struct({
+      delivered: Schema.Int,
+      failed: Schema.Int,
+      skipped: Schema.Int,
+      whySkipped: Schema.Array(Schema.String),
+    }),
   }),
 )
 

@@ -1,5 +1,4 @@
-// Receivers write into the reasons: nothing of it may reach the terminal as a command.
-const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ")
+import { oneLine } from "./one-line.ts"
 
 /** Lines with aligned columns under a heading; the last column is as long as it is. */
 export const table = (heading: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {

@@ -25,7 +25,10 @@ const DeadLetterReplaysType = builder.objectRef<ReplayCounts>("DeadLetterReplays
     failed: t.exposeInt("failed", { description: "Letters that are kept with a new reason." }),
     skipped: t.exposeInt("skipped", {
       description:
-        "Letters that are left as they were: they cannot be replayed, or their sink is down, paused or FAILED, or the network had to stop.",
+        "Letters that are left as they were: they cannot be replayed, or their sink is down, paused, FAILED or missing, or the network had to make way for something else.",
+    }),
+    whySkipped: t.exposeStringList("whySkipped", {
+      description: "Why letters are left, and what to do: each reason once.",
     }),
   }),
 })
@@ -102,7 +105,7 @@ builder.mutationFields((t) => ({
   }),
   offerRetractions: t.int({
     description:
-      "Sends the retractions again that died at a sink; answers how many. Those of a match that stands again are left. A paused network sends them when it goes on. CONFLICT while the sink is paused or missing.",
+      "Makes the retractions owed again that died at a sink; answers how many. They are sent in their turn, and what fails again is a dead letter again. Those of a match that stands again are left. A paused network sends them when it goes on. CONFLICT while the sink is paused or missing.",
     args: {
       network: t.arg.id({ description: "The network that the matches are of." }),
       sink: t.arg.id({ description: "The sink that still owes its receiver the retractions." }),

@@ -22,12 +22,14 @@ describe("a bulk replay", () => {
         delivered: 4,
         failed: 0,
         skipped: 0,
+        whySkipped: [],
       })
       assert.deepStrictEqual([a.words(), b.words()], [["+1", "+2", "+3", "+4"], []])
       assert.deepStrictEqual(yield* deadLetters.replayAll({ network: "test", monitor: "none" }, 4), {
         delivered: 0,
         failed: 0,
         skipped: 0,
+        whySkipped: [],
       })
       assert.strictEqual((yield* deadLetters.replayAll({ network: "test" }, 100)).delivered, 8)
       assert.deepStrictEqual(
@@ -54,6 +56,9 @@ describe("a bulk replay", () => {
           delivered: 20,
           failed: 4,
           skipped: 16,
+          whySkipped: [
+            `sink "a" is down: the letters before this one used up their attempts; replay the rest when it answers again`,
+          ],
         })
         assert.strictEqual(a.offered.length, 6)
         const down = "transient: down"
@@ -79,6 +84,10 @@ describe("a bulk replay", () => {
         delivered: 3,
         failed: 0,
         skipped: 4,
+        whySkipped: [
+          "a letter cannot be replayed: its match was taken back since, so the receiver must not get it any more; discard the letter",
+          "a letter cannot be replayed: it is a retraction, which offerRetractions sends again, with all others that died at its sink",
+        ],
       })
       assert.deepStrictEqual(a.words(), ["+1", "+2", "+30"])
     }),
@@ -95,7 +104,12 @@ describe("a bulk replay", () => {
       yield* begun.await
       yield* deadLetters.replay(letters.at(-1)!.id)
       assert.isBelow(a.words().length, 5)
-      assert.deepStrictEqual(yield* Fiber.join(all), { delivered: total - 1, failed: 0, skipped: 1 })
+      assert.deepStrictEqual(yield* Fiber.join(all), {
+        delivered: total - 1,
+        failed: 0,
+        skipped: 1,
+        whySkipped: ["a letter is none any more: it was replayed or discarded meanwhile"],
+      })
     }),
   )
 
@@ -146,7 +160,7 @@ describe("a bulk replay", () => {
             "a pause of the sink",
             Effect.andThen(resources.pauseSink("a"), Effect.asVoid(Fiber.await(replay))),
           )
-          assert.deepStrictEqual(yield* Fiber.join(replay), { delivered: 0, failed: 0, skipped: total })
+          assert.deepInclude(yield* Fiber.join(replay), { delivered: 0, failed: 0, skipped: total })
           yield* waitForNetwork(runtime, "all are kept", ({ deadLetterCount }) => deadLetterCount === total)
           yield* resources.resumeSink("a")
           yield* Effect.forkDetach(deadLetters.replayAll({ network: "test" }, total))

@@ -155,12 +155,13 @@ describe("the replay of a dead letter", () => {
           errors.map(({ _tag }) => _tag),
           ["Conflict", "Conflict"],
         )
+        assert.strictEqual(errors[0]!.message, errors[1]!.message)
         assert.deepStrictEqual(yield* deadLetters.replayAll({ network: "test" }, 5), {
           delivered: 0,
           failed: 0,
           skipped: 1,
+          whySkipped: [errors[0]!.message],
         })
-        assert.strictEqual(errors[0]!.message, errors[1]!.message)
         return errors[0]!.message
       })
       yield* resources.pauseSink("a")
@@ -239,6 +240,7 @@ describe("the replay of a dead letter", () => {
         delivered: 2,
         failed: 0,
         skipped: 0,
+        whySkipped: [],
       })
       assert.deepStrictEqual(a.words(), ["+1", "+2", "+3"])
     }),
@@ -250,7 +252,12 @@ describe("the replay of a dead letter", () => {
       const { runtime, deadLetters } = yield* startWithLetters(3, [a])
       a.answer(() => new Permanent({ reason: "HTTP 410", gone: true }))
       const counts = yield* deadLetters.replayAll({ network: "test" }, 10)
-      assert.deepStrictEqual(counts, { delivered: 0, failed: 1, skipped: 2 })
+      assert.deepStrictEqual(counts, {
+        delivered: 0,
+        failed: 1,
+        skipped: 2,
+        whySkipped: [`sink "a" is paused (HTTP 410); let it go on with resumeSink, then repeat this`],
+      })
       const [sink] = yield* resourcesOf(runtime).sinks
       assert.strictEqual(sink!.state, "PAUSED")
       assert.strictEqual(a.offered.length, 1)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { type Storage, StorageError, Transient } from "../../../../core/index.ts"
+import { Effect, Fiber, Latch } from "effect"
+import { Permanent, type Storage, StorageError, Transient } from "../../../../core/index.ts"
 import { networkNow, resourcesOf } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
 import { databaseFile, definitions, endsInTime, transfer, waitForNetwork } from "../faults/support.ts"
@@ -66,7 +66,7 @@ describe("a replay that is under way when its match is taken back", () => {
         yield* waitUntil("the attempt began", () => a.offered.length === 1)
         feed.fork(1, "x", [transfer(20)], [])
         const error = yield* Effect.flip(Fiber.join(replay))
-        assert.match(error.message, /^network "test" had to stop, or to take something back.*kept as it was/)
+        assert.match(error.message, /^network "test" had to stop, to take something back, .*kept as it was/)
         yield* waitForEnd(runtime, 3)
         assert.deepStrictEqual(a.words(), ["-2", "+20"])
         assert.deepStrictEqual((yield* lettersOf(runtime)).map(deathOf), [`1 ${NO}`, `1 ${NO}`])
@@ -183,6 +183,51 @@ describe("a replay whose outcome cannot be written", () => {
       assert.deepStrictEqual([second!.id, second!.body], [first!.id, first!.body])
       yield* waitForState(process.runtime, "RUNNING")
       assert.deepStrictEqual((yield* lettersOf(process.runtime)).length, 1)
+    }),
+  )
+})
+
+describe("a replay that hears that its receiver is gone while its outcome cannot be written yet", () => {
+  it.live("pauses the sink at once, and not the one that was put right meanwhile", () =>
+    Effect.gen(function* () {
+      const writes = Latch.makeUnsafe(true)
+      const { a, process, letters } = yield* running(({ settle }) => ({
+        settle: (owner, input) => Effect.andThen(writes.await, settle(owner, input)),
+      }))
+      writes.closeUnsafe()
+      a.answer(() => new Permanent({ reason: "HTTP 410", gone: true }))
+      const replay = yield* Effect.forkChild(lettersIn(process.runtime).replay(letters[0]!.id))
+      const state = Effect.map(process.resources.sinks, ([sink]) => sink!.state)
+      yield* waitUntil(
+        "the sink is paused",
+        Effect.map(Effect.orDie(state), (now) => now === "PAUSED"),
+      )
+      yield* process.resources.putSink({ id: "a", module: "host:a", config: {}, retry: { maxAttempts: 2 } })
+      yield* process.resources.resumeSink("a")
+      yield* writes.open
+      assert.isFalse((yield* Fiber.join(replay)).delivered)
+      assert.strictEqual(yield* state, "RUNNING")
+      a.accept()
+      assert.isTrue((yield* lettersIn(process.runtime).replay(letters[1]!.id)).delivered)
+    }),
+  )
+})
+
+describe("a replay that is under way when a sink of its network is deleted", () => {
+  it.live("makes way for it: the letter is as it was, and the refusal says so", () =>
+    Effect.gen(function* () {
+      const a = refuser("a", patient)
+      const b = refuser("b")
+      const { runtime, letters, deadLetters } = yield* startWithLetters(1, [a], { others: [b.sink] })
+      a.answer(() => Effect.never)
+      const replay = yield* Effect.forkChild(Effect.flip(deadLetters.replay(letters[0]!.id)))
+      yield* waitUntil("the attempt began", () => a.offered.length === 1)
+      yield* resourcesOf(runtime).deleteSink("b")
+      assert.match(
+        (yield* Fiber.join(replay)).message,
+        /^network "test" had to stop, to take something back, or to make way for a change of sinks or monitors.*kept/,
+      )
+      assert.deepStrictEqual((yield* lettersOf(runtime)).map(deathOf), [`1 ${NO}`])
     }),
   )
 })
