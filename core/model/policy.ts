@@ -1,22 +1,11 @@
-import { Effect, Schema } from "effect"
-
-/** The largest number of ms, deliveries or attempts that a policy takes. */
-const MAX = 2_147_483_647
-
-const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
-const positiveInt = between(1, MAX)
+import { Schema } from "effect"
+import { between, orElse, positiveInt } from "./schemas.ts"
 
 /** @param length the maximum in words */
 const msUpTo = (maximum: number, length: string) =>
   Schema.Int.check(
     Schema.isBetween({ minimum: 1, maximum }, { expected: `an integer between 1 and ${maximum} (${length} in ms)` }),
   )
-
-/** Accepts an absent key as `value` (in the JSON form). */
-const orElse =
-  <E>(value: E) =>
-  <S extends Schema.Codec<any, E>>(schema: S) =>
-    schema.pipe(Schema.withDecodingDefault(Effect.succeed(value as S["Encoded"])))
 
 /** Attempts in all, and delays in ms; the first is not above the cap. */
 export const Retry = Schema.Struct({

@@ -1,13 +1,6 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { Aggregate, Gate, MAX_CONCURRENCY, Retry, Throttle } from "./policy.ts"
-
-const positiveInt = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
-
-/** Accepts an absent key as `value` (in the JSON form). */
-const orElse =
-  <E>(value: E) =>
-  <S extends Schema.Codec<any, E>>(schema: S) =>
-    schema.pipe(Schema.withDecodingDefault(Effect.succeed(value as S["Encoded"])))
+import { between, orElse, positiveInt } from "./schemas.ts"
 
 /** Letters, digits, `-`, `_` and `.`, at most 128, starting with a letter or digit. */
 export const ResourceId = Schema.String.check(
@@ -46,7 +39,7 @@ export const SinkDefinition = Schema.Struct({
   retry: Retry.pipe(orElse({})),
   throttle: Schema.NullOr(Throttle).pipe(orElse<typeof Throttle.Encoded | null>(null)),
   aggregate: Schema.NullOr(Aggregate).pipe(orElse<typeof Aggregate.Encoded | null>(null)),
-  concurrency: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_CONCURRENCY })).pipe(orElse(1)),
+  concurrency: between(1, MAX_CONCURRENCY).pipe(orElse(1)),
   buffer: Schema.Literals(["MEMORY", "DURABLE"]).pipe(orElse<"MEMORY" | "DURABLE">("MEMORY")),
 })
 export type SinkDefinition = typeof SinkDefinition.Type

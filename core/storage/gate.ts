@@ -35,25 +35,41 @@ const inOrder = (a: GateHit, b: GateHit): number =>
   compareCursors(a.cursor, b.cursor) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 
 /**
- * `threshold`: a hit is counted with the earlier ones that no emission consumed and whose times lie at most the window away;
- * when there are `count` of them they become one emission. A hit that is found late is folded at its cursor: it may complete
+ * The hits that make an emission with the last of them, if there are `count` whose times span at most the window: those from
+ * the earliest time on that is enough.
+ *
+ * @param hits in cursor order
+ */
+const enough = (
+  hits: ReadonlyArray<GateHit>,
+  { count, windowMs }: Gate & { readonly type: "threshold" },
+): ReadonlyArray<GateHit> | null => {
+  const newest = hits.at(-1)!.time
+  const near = hits.filter(({ time }) => Math.abs(newest - time) <= windowMs)
+  if (near.length < count) return null
+  if (near.every(({ time }) => time <= newest)) return near
+  // Times may go back: what is near on both sides of the newest spans more than the window.
+  const times = near.map(({ time }) => time).toSorted((a, b) => a - b)
+  const from = times.find((time, i) => time <= newest && times[i + count - 1]! - time <= windowMs)
+  return from === undefined ? null : near.filter(({ time }) => from <= time && time - from <= windowMs)
+}
+
+/**
+ * `threshold`: a hit is counted with the earlier ones that no emission consumed; when `count` of them span at most the window
+ * they become one emission. A hit that is found late is folded at its cursor: it may complete
  * the count of a hit that was held behind it.
  *
  * @param held hits that no emission consumed, in any order
  */
-const threshold = (
-  { count, windowMs }: Gate & { readonly type: "threshold" },
-  held: ReadonlyArray<GateHit>,
-): GateSession => {
+const threshold = (gate: Gate & { readonly type: "threshold" }, held: ReadonlyArray<GateHit>): GateSession => {
   let open = held.toSorted(inOrder)
   return {
     add: (hit) => {
       const at = open.findLastIndex((earlier) => inOrder(earlier, hit) < 0) + 1
       open.splice(at, 0, hit)
       for (let i = at; i < open.length; i++) {
-        const newest = open[i]!
-        const members = open.slice(0, i + 1).filter(({ time }) => Math.abs(newest.time - time) <= windowMs)
-        if (members.length < count) continue
+        const members = enough(open.slice(0, i + 1), gate)
+        if (members === null) continue
         const consumed = new Set(members)
         open = open.filter((other) => !consumed.has(other))
         return members

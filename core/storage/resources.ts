@@ -4,8 +4,9 @@ import { type Problem, under } from "../model/problem.ts"
 import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
 import { decodeConfig } from "../plugin/decode-config.ts"
 import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "./entities/resources.ts"
-import { CounterEntity, GateHitEntity } from "./entities/rows.ts"
+import { CounterEntity } from "./entities/rows.ts"
 import { StaleResources, StorageError } from "./error.ts"
+import { dropHits, removeHits } from "./gate-rows.ts"
 import type { ResourceChanges, ResourceKind, SeedRecord, Stored, StoredResources } from "./stored.ts"
 
 /** The transactions of a database. */
@@ -66,6 +67,8 @@ export const RESOURCES = "resources"
 export const versionIn = async (em: EntityManager, options: { readonly lockMode?: LockMode } = {}): Promise<number> =>
   (await em.findOneOrFail(CounterEntity, { name: RESOURCES }, options)).value
 
+const isEnabled = (definition: string): boolean => (JSON.parse(definition) as MonitorDefinition).enabled
+
 /** Writes a set of changes, in the present transaction. */
 const apply = async <Manager extends EntityManager>(
   em: Manager,
@@ -75,7 +78,7 @@ const apply = async <Manager extends EntityManager>(
 ): Promise<void> => {
   await release(em, changes, now)
   for (const id of changes.deleteMonitors ?? []) {
-    await em.nativeDelete(GateHitEntity, { monitor: id })
+    await removeHits(em, id)
     await em.nativeDelete(MonitorEntity, { id })
   }
   for (const id of changes.deleteSinks ?? []) await em.nativeDelete(SinkEntity, { id })
@@ -91,14 +94,13 @@ const apply = async <Manager extends EntityManager>(
   }
   for (const { id, paused } of changes.pauseSinks ?? []) await em.nativeUpdate(SinkEntity, { id }, { paused })
   for (const { definition, revision, matchRevision, effectiveFrom } of changes.putMonitors ?? []) {
-    await em.nativeDelete(GateHitEntity, { monitor: definition.id, consumed: 0, revision: { $ne: matchRevision } })
+    const before = await em.findOne(MonitorEntity, { id: definition.id })
+    const goesOn = before?.matchRevision === matchRevision
+    if (before !== null && !goesOn) await dropHits(em, definition.id)
     // A batch that was minted since the change was made may have recorded it. One that was minted while the monitor was
     // off says nothing: what followed was missed.
-    const before =
-      effectiveFrom === null && definition.enabled
-        ? await em.findOne(MonitorEntity, { id: definition.id, matchRevision })
-        : null
-    const recorded = before !== null && (JSON.parse(before.definition) as MonitorDefinition).enabled ? before : null
+    const recorded =
+      goesOn && effectiveFrom === null && definition.enabled && isEnabled(before.definition) ? before : null
     await em.upsert(MonitorEntity, {
       id: definition.id,
       network: definition.network,

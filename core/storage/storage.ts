@@ -126,7 +126,7 @@ export interface DeliveryRow {
   readonly attempts: number
   /** Whether its cursor's slot of the checkpoint waits for it. */
   readonly slot: boolean
-  /** The match's stored payload. */
+  /** The match's stored payload; empty for a retraction, which is sent without it. */
   readonly payload: string
   /** The payload's event, if it is at hand. */
   readonly event?: JsonObject
@@ -288,6 +288,7 @@ export class Storage extends Context.Service<
      * invalidations. Feed positions are taken for all shown matches at once.
      *
      * Hits of gated monitors are recorded and folded here (semantics, 'Gates'); one that is recorded already is ignored.
+     * Those of another revision than their monitor has now are folded among themselves and not recorded.
      * What a gate emits is minted with them: rows without a slot; several members share an `emission`, which is also the
      * `digest` of their rows, and each sink has them one behind another.
      */
@@ -322,13 +323,14 @@ export class Storage extends Context.Service<
      * The next step: ends up to `limit` matches behind `from`, in cursor order, in one transaction. Their rows that were
      * never attempted are cancelled, those offered are discarded, and each that may have been heard of (offered,
      * delivered, dead or discarded) gets a row of kind `retracted`, pending, without a slot; what the feed showed gets
-     * its retraction there. Members of an emission lie where its newest member lies, and end together. Dead retractions behind `from` are owed again. To be repeated until `done`.
+     * its retraction there. Members of an emission lie where its newest member lies, and end together. Dead retractions behind `from` are owed again. Then,
+     * within the same limit, hits of gates behind `from` are removed, and survivors of emissions that ended are held again if
+     * they are of the monitor's present revision. To be repeated until `done`.
      */
     readonly retract: (owner: Owner, limit: number) => Write<Retracted>
     /**
      * The last step: `minted` and checkpoint back to `from`, hashes behind it removed, `effectiveFrom` of monitors lowered
-     * to it, hits of gates behind it removed, survivors of emissions that ended held again if they are of the monitor's
-     * present revision, the record removed.
+     * to it, the record removed; and what gates recorded since the steps is treated like what they found.
      *
      * @param journalDepth how far behind the checkpoint rows are kept, in primaries
      */

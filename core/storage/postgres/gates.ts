@@ -33,12 +33,31 @@ const unrecorded = Effect.fnUntraced(function* (
   return gated.filter((_, i) => !places.has(i))
 })
 
-/** The sessions that the hits belong to, with the recorded hits that these may meet. */
+/** The revisions that the monitors of hits have now; none of one that is gone. */
+const revisionsOf = ({ session, network }: Group, hits: ReadonlyArray<GatedMatch>) =>
+  Effect.map(
+    session.all<readonly [monitor: string, revision: string]>(sql.revisions, [
+      network.id,
+      [...new Set(hits.map(({ monitor }) => monitor))],
+    ]),
+    (found) => new Map(found),
+  )
+
+/**
+ * The sessions that the hits belong to, with the recorded hits that these may meet.
+ *
+ * @param isPresent hits of another revision meet nothing that is recorded
+ */
 const openSessions = Effect.fnUntraced(function* (
   { session, network }: Group,
   hits: ReadonlyArray<GatedMatch>,
+  isPresent: (hit: GatedMatch) => boolean,
 ): Effect.fn.Return<ReadonlyMap<string, GateSession>, QueryFailed> {
-  const keyed = [...Map.groupBy(hits, sessionOf)].map(([name, [first, ...rest]]) => ({
+  const all = [...Map.groupBy(hits, sessionOf)]
+  const sessions = new Map(all.map(([name, [first]]) => [name, gateSession(first!.gate.gate, [])]))
+  const recording = all.filter(([, [first]]) => isPresent(first!))
+  if (recording.length === 0) return sessions
+  const keyed = recording.map(([name, [first, ...rest]]) => ({
     name,
     ...first!,
     reach: reachOf(
@@ -56,17 +75,16 @@ const openSessions = Effect.fnUntraced(function* (
     keyed.map(({ reach }) => reach.to),
   ])
   const recorded = Map.groupBy(found, ([place]) => place - 1)
-  return new Map(
-    keyed.map(({ name, gate }, i) => {
-      const ofKey = (recorded.get(i) ?? []).map(([, pk, id, primary, secondary, time]): GateHit => ({
-        pk,
-        id,
-        cursor: { primary, secondary },
-        time,
-      }))
-      return [name, gateSession(gate.gate, ofKey)] as const
-    }),
-  )
+  keyed.forEach(({ name, gate }, i) => {
+    const ofKey = (recorded.get(i) ?? []).map(([, pk, id, primary, secondary, time]): GateHit => ({
+      pk,
+      id,
+      cursor: { primary, secondary },
+      time,
+    }))
+    sessions.set(name, gateSession(gate.gate, ofKey))
+  })
+  return sessions
 })
 
 const addHits = (
@@ -117,7 +135,8 @@ const consume = Effect.fnUntraced(function* (
 
 /**
  * Records the hits among the matches and puts in the place of each what it makes its gate emit: the members, in cursor
- * order. Other matches stay, each alone.
+ * order. Other matches stay, each alone. Hits of another revision than the monitor has now are folded among themselves and
+ * leave no rows, which nobody would drop.
  *
  * @param isNew whether a match would open a life: what stands is no hit
  */
@@ -129,7 +148,9 @@ export const passGates = Effect.fnUntraced(function* (
   const hits = new Set(yield* unrecorded(group, matches.filter(isGated).filter(isNew)))
   const passing = matches.filter((match) => !isGated(match) || hits.has(match))
   if (hits.size === 0) return passing.map((match) => [match])
-  const sessions = yield* openSessions(group, [...hits])
+  const revisions = yield* revisionsOf(group, [...hits])
+  const isPresent = ({ monitor, revision }: GatedMatch) => revisions.get(monitor) === revision
+  const sessions = yield* openSessions(group, [...hits], isPresent)
   const pks = (yield* group.take("hit", hits.size)).values()
   const arrived = new Map<number, RecordedHit>()
   const consumed = new Map<number, Cursor>()
@@ -150,7 +171,8 @@ export const passGates = Effect.fnUntraced(function* (
   }
 
   const emissions = passing.map((match) => ({ match, members: isGated(match) ? fold(match) : null }))
-  if (arrived.size > 0) yield* addHits(group, [...arrived.values()])
+  const recording = [...arrived.values()].filter(({ match }) => isPresent(match))
+  if (recording.length > 0) yield* addHits(group, recording)
   const payloads = yield* consume(group, consumed)
 
   /** The member as a match: what it was when it was recorded, for the sinks of now. */

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { distinct, type Emission, emissionOf } from "../emission.ts"
-import type { DeliveryRow, LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
-import { DeliveryColumns } from "./delivery-columns.ts"
+import { countRows, rowsOf } from "../minted-rows.ts"
+import type { LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
+import { deliveryValues } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
 import { passGates } from "./gates.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
-import { storable } from "./text.ts"
 
 /** Whether any match is stored that lies where these do, so that each must be looked up. */
 const anyStored = (
@@ -75,11 +75,6 @@ const toMint = Effect.fnUntraced(function* (
   })
 })
 
-const isFailed = ({ match }: { readonly match: NewMatch }) => match.failure !== undefined
-
-const rowsOf = (emissions: ReadonlyArray<Emission>) =>
-  emissions.reduce((sum, { members, sinks }) => sum + members.length * sinks.length, 0)
-
 const insert = Effect.fnUntraced(function* (
   group: Group,
   matches: ReadonlyArray<NewMatch>,
@@ -89,62 +84,29 @@ const insert = Effect.fnUntraced(function* (
   const { session, network } = group
   const emissions = yield* toMint(group, matches, terms)
   if (emissions.length === 0) return { rows: [], feedPosition: network.feedPosition, shown: 0 }
-  const minted = emissions.flatMap(({ members, emission, kept }) =>
-    members.map(({ match, life }) => ({ match, life, emission, kept })),
-  )
-  const shown = minted.filter((one) => !isFailed(one)).length
-  const pks = yield* group.take("match", minted.length)
-  const seqs = (yield* group.take("delivery", rowsOf(emissions))).values()
-  const failed = emissions.filter(({ members }) => isFailed(members[0]!))
-  const deaths = (yield* group.take("died", rowsOf(failed))).values()
-  let position = shown === 0 ? 0 : network.takePositions(shown)
-
-  const offers = new Map(terms.offer)
-  const deliveries = new DeliveryColumns()
-  const owed: Array<DeliveryRow> = []
-  const pkOf = new Map(minted.map(({ match }, i) => [match, pks[i]!]))
-  for (const { members, sinks, emission, kept, slot } of emissions) {
-    for (const sink of sinks) {
-      const holds = slot && !terms.durable.has(sink)
-      for (const { match, life } of members) {
-        const seq = seqs.next().value!
-        const cursor = kept ?? match.cursor
-        const place = { seq, sink, pk: pkOf.get(match)!, ...cursor, digest: emission }
-        if (match.failure !== undefined) {
-          const dead = { died: deaths.next().value!, monitor: match.monitor, reason: storable(match.failure) }
-          deliveries.add({ ...place, state: "dead", dead })
-          continue
-        }
-        const left = offers.get(sink) ?? 0
-        if (left > 0) offers.set(sink, left - 1)
-        const state = left > 0 ? "offered" : "pending"
-        deliveries.add({ ...place, state, slot: holds })
-        owed.push({
-          seq,
-          network: network.id,
-          sink,
-          monitor: match.monitor,
-          matchId: match.id,
-          life,
-          kind: "match",
-          cursor,
-          state,
-          digest: emission,
-          attempts: 0,
-          slot: holds,
-          payload: match.payload,
-          ...(match.event === undefined ? {} : { event: match.event }),
-          ...(match.time === null ? {} : { time: match.time }),
-        })
-      }
-    }
-  }
+  const counts = countRows(emissions)
+  const take = (name: "match" | "delivery" | "died") =>
+    Effect.map(group.take(name, counts[name]), (taken) => {
+      const numbers = taken.values()
+      return () => numbers.next().value!
+    })
+  let position = counts.shown === 0 ? 0 : network.takePositions(counts.shown)
+  const {
+    matches: minted,
+    deliveries,
+    owed,
+  } = rowsOf(network.id, emissions, terms, {
+    match: yield* take("match"),
+    delivery: yield* take("delivery"),
+    died: yield* take("died"),
+    shown: () => position++,
+  })
   yield* session.run(sql.mint, [
     network.id,
     now,
     "match",
     terms.late ? 1 : 0,
-    pks,
+    minted.map(({ pk }) => pk),
     minted.map(({ match }) => match.id),
     minted.map(({ life }) => life),
     minted.map(({ match }) => match.monitor),
@@ -152,14 +114,14 @@ const insert = Effect.fnUntraced(function* (
     minted.map(({ match }) => match.cursor.primary),
     minted.map(({ match }) => match.cursor.secondary),
     minted.map(({ match }) => match.time),
-    minted.map((one) => (isFailed(one) ? null : position++)),
+    minted.map((one) => one.position),
     minted.map(({ emission }) => emission),
     minted.map(({ kept }) => kept?.primary ?? null),
     minted.map(({ kept }) => kept?.secondary ?? null),
     minted.map(({ match }) => match.payload),
-    ...deliveries.values,
+    ...deliveryValues(deliveries),
   ])
-  return { rows: owed, feedPosition: network.feedPosition, shown }
+  return { rows: owed, feedPosition: network.feedPosition, shown: counts.shown }
 })
 
 /** Mints a batch, with what its source verifies by and the monitors that take effect with it. */

@@ -7,7 +7,9 @@
 const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
 const matchOf = `JOIN matches m ON m.pk = d.match_pk`
 
-const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, d.digest, m.event_time, m.payload`
+/** A retraction is sent without the payload of its match. */
+const sentPayload = `CASE d.kind WHEN 'match' THEN m.payload ELSE '' END`
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, d.digest, m.event_time, ${sentPayload}`
 const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
 const standingMatch = `pk, primary_pos, secondary_pos, position, kept_primary, kept_secondary`
 const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
@@ -92,6 +94,7 @@ export const sql = {
     FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) u(id, match_revision, p, s)
     WHERE monitors.id = u.id AND monitors.network = $1 AND monitors.match_revision = u.match_revision`,
 
+  revisions: `SELECT m.id, m.match_revision FROM monitors m WHERE m.id = ANY($2::text[]) AND m.network = $1`,
   recordedHits: `SELECT u.place
     FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[]) WITH ORDINALITY u(p, s, monitor, id, place)
     CROSS JOIN LATERAL (SELECT h.monitor, h.id FROM gate_hits h
@@ -156,11 +159,13 @@ export const sql = {
   deleteAnchorsBehind: `DELETE FROM anchors WHERE network = $1 AND primary_pos > $2`,
   lowerEffective: `UPDATE monitors SET effective_primary = $2, effective_secondary = $3
     WHERE network = $1 AND (effective_primary, effective_secondary) > ($2, $3)`,
-  deleteHitsBehind: `DELETE FROM gate_hits WHERE network = $1 AND (primary_pos, secondary_pos) > ($2, $3)`,
-  deleteForeignSurvivors: `DELETE FROM gate_hits h WHERE h.network = $1 AND (h.kept_primary, h.kept_secondary) > ($2, $3)
-    AND NOT EXISTS (SELECT 1 FROM monitors r WHERE r.id = h.monitor AND r.match_revision = h.revision)`,
-  holdSurvivors: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos
-    WHERE network = $1 AND (kept_primary, kept_secondary) > ($2, $3)`,
+  deleteHitsBehind: `DELETE FROM gate_hits WHERE pk = ANY(ARRAY(SELECT pk FROM gate_hits
+    WHERE network = $1 AND (primary_pos, secondary_pos) > ($2, $3) ORDER BY primary_pos, secondary_pos LIMIT $4))`,
+  survivors: `SELECT h.pk, EXISTS (SELECT 1 FROM monitors r WHERE r.id = h.monitor AND r.match_revision = h.revision)::integer
+    FROM gate_hits h WHERE h.network = $1 AND (h.kept_primary, h.kept_secondary) > ($2, $3)
+    ORDER BY h.kept_primary, h.kept_secondary LIMIT $4`,
+  holdHits: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos
+    WHERE pk = ANY($1::bigint[])`,
 
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf}
     WHERE d.seq = $1 AND coalesce(d.network) = $2 AND coalesce(d.died, 0) > 0`,
@@ -169,7 +174,7 @@ export const sql = {
     FROM matches m WHERE d.seq = $1 AND m.pk = d.match_pk RETURNING d.sink, ${deliveryRow}`,
   discard: `UPDATE deliveries SET ${discarded("$1")}
     WHERE seq = $2 AND coalesce(network) = $3 AND coalesce(died, 0) > 0`,
-  unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, m.payload
+  unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, ''
     FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.sink = $2 AND d.died > 0 AND d.kind = 'retracted'
     AND ${standsNoMore}

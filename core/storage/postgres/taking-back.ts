@@ -9,9 +9,11 @@ import {
   type Step,
   toInvalidation,
 } from "../retracting.ts"
+import type { NewDelivery } from "../minted-rows.ts"
 import type { Invalidation, Retracted } from "../storage.ts"
 import type { Session } from "./connection.ts"
-import { DeliveryColumns } from "./delivery-columns.ts"
+import { cutGates } from "./cut-gates.ts"
+import { deliveryValues } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
@@ -56,11 +58,17 @@ const end = Effect.fnUntraced(function* (
   if (open.length > 0) yield* session.run(sql.letGo, [now, open.map(([, seq]) => seq)])
   const heard = deliveries.filter(([, , , state]) => state !== "pending" && state !== "cancelled")
   const seqs = yield* group.take("delivery", heard.length)
-  const rows = new DeliveryColumns()
-  heard.forEach(([place, , sink], i) => {
-    rows.add({ seq: seqs[i]!, sink, pk: pks[place - 1]!, ...places[place - 1]!, state: "pending" })
-  })
-  if (rows.size > 0) yield* session.run(sql.addDeliveries, [network.id, now, "retracted", ...rows.values])
+  const rows = heard.map(([place, , sink], i): NewDelivery => ({
+    seq: seqs[i]!,
+    sink,
+    pk: pks[place - 1]!,
+    cursor: places[place - 1]!,
+    state: "pending",
+    slot: false,
+    digest: null,
+    dead: null,
+  }))
+  if (rows.length > 0) yield* session.run(sql.addDeliveries, [network.id, now, "retracted", ...deliveryValues(rows)])
   return shown
 })
 
@@ -97,8 +105,9 @@ export const makeRetract = () => {
       const left = limit - ended
       const revived =
         left === 0 ? 0 : yield* session.run(sql.reviveDead, [network.id, first.primary, first.secondary, left])
+      const cut = revived === left ? 0 : yield* cutGates(group, from, left - revived)
       const step = { matches: ended, feedPosition: network.feedPosition, shown }
-      if (revived === left) {
+      if (revived + cut === left) {
         const last = matches.at(-1)
         const next = last === undefined ? start : { primary: last[1], secondary: last[2] }
         return { retracted: { ...step, done: false }, reached: { epoch: network.epoch, from, next } }

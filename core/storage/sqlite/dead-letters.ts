@@ -18,7 +18,9 @@ export const makeDeadLetterReads = (native: Native) => {
         .map(toDeadLetterRow),
 
     count: (filter: DeadLetterFilter): number =>
-      rows<readonly [number]>(native, deadLetterCountSql(filterParts(filter))).get(...filterValues(filter))![0],
+      rows<readonly [number]>(native, deadLetterCountSql({ network: true, ...filterParts(filter) })).get(
+        ...filterValues(filter),
+      )![0],
 
     one: (network: string, seq: number): DeadLetterRow | null => {
       const tuple = one.get(seq, network)
@@ -33,13 +35,8 @@ export const makeDeadLetterWrites = (native: Native) => {
   const delivery = rows<readonly [sink: string, ...row: DeliveryTuple]>(native, sql.delivery)
   const replay = native.prepare(sql.replay)
   const discard = native.prepare(sql.discard)
-  const unheard = rows<readonly [number]>(native, sql.unheardRetractions)
+  const unheard = rows<DeliveryTuple>(native, sql.unheardRetractions)
   const offer = native.prepare(sql.offerRetraction)
-
-  const deliveryRow = (network: string, seq: number): DeliveryRow => {
-    const [sink, ...row] = delivery.get(seq)!
-    return toDeliveryRow(network, sink)(row)
-  }
 
   return {
     replay: (network: NetworkRow, seq: number): DeliveryRow | NoReplay | "NOT_FOUND" => {
@@ -48,7 +45,8 @@ export const makeDeadLetterWrites = (native: Native) => {
       const refused = noReplay(toDeadLetterRow(tuple))
       if (refused !== null) return refused
       replay.run(seq)
-      return deliveryRow(network.id, seq)
+      const [sink, ...row] = delivery.get(seq)!
+      return toDeliveryRow(network.id, sink)(row)
     },
 
     discard: (network: NetworkRow, seq: number, now: number): boolean => discard.run(now, seq, network.id).changes > 0,
@@ -64,9 +62,9 @@ export const makeDeadLetterWrites = (native: Native) => {
     },
 
     offerRetractions: (network: NetworkRow, sink: string, limit: number): ReadonlyArray<DeliveryRow> =>
-      unheard.all(network.id, sink, limit).map(([seq]) => {
-        offer.run(seq)
-        return deliveryRow(network.id, seq)
+      unheard.all(network.id, sink, limit).map((row) => {
+        offer.run(row[0])
+        return toDeliveryRow(network.id, sink)(row)
       }),
   }
 }

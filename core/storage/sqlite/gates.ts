@@ -11,6 +11,7 @@ type SessionTuple = readonly [pk: number, id: string, primary: number, secondary
 
 /** Prepares the folding of gates in the transaction that mints. */
 export const makeGates = (native: Native) => {
+  const hasRevision = rows<readonly [number]>(native, sql.hasRevision)
   const inRange = rows<readonly [number]>(native, sql.hitsInRange)
   const recorded = rows<readonly [number]>(native, sql.hit)
   const sessionHits = rows<SessionTuple>(native, sql.sessionHits)
@@ -18,8 +19,10 @@ export const makeGates = (native: Native) => {
   const consume = native.prepare(sql.consumeHit)
   const hitRows = bulkInsert(native, "gate_hits", hitColumns)
 
-  const open = (hits: ReadonlyArray<GatedMatch>): GateSession => {
+  /** Those whose monitor has another revision by now, or is gone, meet nothing that is recorded. */
+  const open = (hits: ReadonlyArray<GatedMatch>, isPresent: boolean): GateSession => {
     const { monitor, revision, gate } = hits[0]!
+    if (!isPresent) return gateSession(gate.gate, [])
     const { from, to } = reachOf(
       gate.gate,
       hits.map(({ time }) => time),
@@ -35,7 +38,8 @@ export const makeGates = (native: Native) => {
 
   /**
    * Records the hits among the matches and puts in the place of each what it makes its gate emit: the members, in cursor
-   * order. Other matches stay, each alone.
+   * order. Other matches stay, each alone. Hits of another revision than the monitor has now are folded among themselves
+   * and leave no rows, which nobody would drop.
    *
    * @param isNew whether a match would open a life: what stands is no hit
    */
@@ -52,7 +56,16 @@ export const makeGates = (native: Native) => {
     const isRecorded = ({ cursor, monitor, id }: GatedMatch) =>
       !fresh && recorded.get(network.id, cursor.primary, cursor.secondary, monitor, id) !== undefined
     const hits = new Set(gated.filter((hit) => !isRecorded(hit) && isNew(hit)))
-    const sessions = new Map([...Map.groupBy(hits, sessionOf)].map(([key, ofKey]) => [key, open(ofKey)] as const))
+    const present = new Map<string, boolean>()
+    const isPresent = ({ monitor, revision }: GatedMatch): boolean => {
+      const name = JSON.stringify([monitor, revision])
+      const known = present.get(name) ?? hasRevision.get(monitor, network.id, revision) !== undefined
+      present.set(name, known)
+      return known
+    }
+    const sessions = new Map(
+      [...Map.groupBy(hits, sessionOf)].map(([key, ofKey]) => [key, open(ofKey, isPresent(ofKey[0]!))] as const),
+    )
     let pk = hits.size === 0 ? 0 : group.take("hit", hits.size)
     const insert = hitRows()
     const arrived = new Map<number, GatedMatch>()
@@ -73,6 +86,8 @@ export const makeGates = (native: Native) => {
       const hit: GateHit = { pk: pk++, id: match.id, cursor: match.cursor, time: match.time }
       const end = sessions.get(sessionOf(match))!.add(hit)
       if (end === "discarded") return []
+      arrived.set(hit.pk, match)
+      if (!isPresent(match)) return end === "held" ? [] : end.map((consumed) => member(consumed, match))
       const { primary, secondary } = match.cursor
       insert.add(
         hit.pk,
@@ -90,7 +105,6 @@ export const makeGates = (native: Native) => {
         secondary,
         match.payload,
       )
-      arrived.set(hit.pk, match)
       if (end === "held") return []
       // What is consumed must be there.
       insert.flush()

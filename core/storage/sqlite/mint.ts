@@ -1,6 +1,7 @@
 import { distinct, type Emission, emissionOf } from "../emission.ts"
+import { countRows, rowsOf } from "../minted-rows.ts"
 import type { NetworkRow } from "../network-row.ts"
-import type { LateMintInput, Minted, MintInput, DeliveryRow, NewMatch } from "../storage.ts"
+import type { LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
 import { makeGates } from "./gates.ts"
 import type { Group } from "./group.ts"
@@ -62,100 +63,64 @@ export const makeMint = (native: Native) => {
     now: number,
   ): Minted => {
     const emissions = toMint(group, network, matches, terms)
-    let count = 0
-    let shown = 0
-    let sent = 0
-    let failed = 0
-    for (const { members, sinks } of emissions) {
-      count += members.length
-      sent += members.length * sinks.length
-      if (members[0]!.match.failure === undefined) shown += members.length
-      else failed += sinks.length
+    const counts = countRows(emissions)
+    const take = (name: "match" | "delivery" | "died") => {
+      const count = counts[name]
+      let next = count === 0 ? 0 : group.take(name, count)
+      return () => next++
     }
-    let position = shown === 0 ? 0 : network.takePositions(shown)
-    let pk = count === 0 ? 0 : group.take("match", count)
-    let seq = sent === 0 ? 0 : group.take("delivery", sent)
-    let died = failed === 0 ? 0 : group.take("died", failed)
+    let position = counts.shown === 0 ? 0 : network.takePositions(counts.shown)
+    const minted = rowsOf(network.id, emissions, terms, {
+      match: take("match"),
+      delivery: take("delivery"),
+      died: take("died"),
+      shown: () => position++,
+    })
     const insertMatch = matchRows()
+    for (const { match, life, pk, position, emission, kept } of minted.matches) {
+      insertMatch.add(
+        pk,
+        match.id,
+        life,
+        network.id,
+        match.monitor,
+        match.revision,
+        match.cursor.primary,
+        match.cursor.secondary,
+        match.time,
+        position,
+        terms.late ? 1 : 0,
+        0,
+        emission,
+        kept === null ? null : kept.primary,
+        kept === null ? null : kept.secondary,
+        match.payload,
+      )
+    }
     const insertDelivery = deliveryRows()
-    const offers = new Map(terms.offer)
-    const owed: Array<DeliveryRow> = []
-    const late = terms.late ? 1 : 0
-
-    for (const { members, sinks, emission, kept, slot } of emissions) {
-      const firstPk = pk
-      for (const { match, life } of members) {
-        insertMatch.add(
-          pk++,
-          match.id,
-          life,
-          network.id,
-          match.monitor,
-          match.revision,
-          match.cursor.primary,
-          match.cursor.secondary,
-          match.time,
-          match.failure === undefined ? position++ : null,
-          late,
-          0,
-          emission,
-          kept === null ? null : kept.primary,
-          kept === null ? null : kept.secondary,
-          match.payload,
-        )
-      }
-      for (const sink of sinks) {
-        for (let i = 0; i < members.length; i++) {
-          const { match, life } = members[i]!
-          const cursor = kept ?? match.cursor
-          const dead = match.failure !== undefined
-          const left = dead ? 0 : (offers.get(sink) ?? 0)
-          if (left > 0) offers.set(sink, left - 1)
-          const state = left > 0 ? "offered" : "pending"
-          const holds = slot && !dead && !terms.durable.has(sink)
-          insertDelivery.add(
-            seq,
-            network.id,
-            sink,
-            firstPk + i,
-            "match",
-            cursor.primary,
-            cursor.secondary,
-            dead ? "dead" : state,
-            0,
-            holds ? 1 : 0,
-            emission,
-            now,
-            dead ? now : null,
-            dead ? died++ : null,
-            dead ? match.monitor : null,
-            match.failure ?? null,
-          )
-          const key = seq++
-          if (dead) continue
-          owed.push({
-            seq: key,
-            network: network.id,
-            sink,
-            monitor: match.monitor,
-            matchId: match.id,
-            life,
-            kind: "match",
-            cursor,
-            state,
-            digest: emission,
-            attempts: 0,
-            slot: holds,
-            payload: match.payload,
-            ...(match.event === undefined ? {} : { event: match.event }),
-            ...(match.time === null ? {} : { time: match.time }),
-          })
-        }
-      }
+    for (const { seq, sink, pk, cursor, state, slot, digest, dead } of minted.deliveries) {
+      insertDelivery.add(
+        seq,
+        network.id,
+        sink,
+        pk,
+        "match",
+        cursor.primary,
+        cursor.secondary,
+        state,
+        0,
+        slot ? 1 : 0,
+        digest,
+        now,
+        dead === null ? null : now,
+        dead === null ? null : dead.died,
+        dead === null ? null : dead.monitor,
+        dead === null ? null : dead.reason,
+      )
     }
     insertMatch.flush()
     insertDelivery.flush()
-    return { rows: owed, feedPosition: network.feedPosition, shown }
+    return { rows: minted.owed, feedPosition: network.feedPosition, shown: counts.shown }
   }
 
   const isFresh = (network: string, matches: ReadonlyArray<NewMatch>): boolean => {

@@ -11,7 +11,7 @@ export const makePrune = (native: Native) => {
   const deliveries = new Sweeps()
   const hits = new Sweeps()
   const sweepRows = rows<SweptTuple>(native, sql.sweep)
-  const sweepHits = rows<SweptTuple>(native, sql.sweepHits)
+  const hitRows = rows<SweptTuple>(native, sql.sweepHits)
   const deleteHit = native.prepare(sql.deleteHit)
   const deleteDelivery = native.prepare(sql.deleteDelivery)
   const deleteMatch = native.prepare(sql.deleteMatch)
@@ -64,13 +64,13 @@ export const makePrune = (native: Native) => {
   }
 
   /** Removes hits whose window is past, as the newest hit tells the time. */
-  const removeHits = (network: string, bound: number, limit: number, now: number): number => {
+  const sweepHits = (network: string, bound: number, limit: number, now: number) => {
     const newest = newestHit.get(network)
-    if (newest === undefined) return 0
-    const found = sweepHits.all(newest[0], network, bound, ...hits.place(network), limit)
-    const { over } = hits.take(network, found, limit, now)
-    for (const [, , pk] of over) deleteHit.run(pk)
-    return over.length
+    if (newest === undefined) return { over: [], atEnd: true }
+    const found = hitRows.all(newest[0], network, bound, ...hits.place(network), limit)
+    const swept = hits.take(network, found, limit, now)
+    for (const [, , pk] of swept.over) deleteHit.run(pk)
+    return swept
   }
 
   return (network: NetworkRow, input: PruneInput, now: number): boolean => {
@@ -88,7 +88,8 @@ export const makePrune = (native: Native) => {
       if (left > 0) remove(trimFeed(kind, network.id, bound, network.feedPosition - input.feedRetention, left))
     }
     if (left > 0) remove(removeAnchors(network.id, bound, left))
-    if (left > 0) remove(removeHits(network.id, bound, left, now))
-    return removed > 0 || !swept.atEnd
+    if (left <= 0) return true
+    const sweptHits = sweepHits(network.id, bound, left, now)
+    return removed + sweptHits.over.length > 0 || !swept.atEnd || !sweptHits.atEnd
   }
 }

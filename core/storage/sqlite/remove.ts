@@ -30,10 +30,12 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
   await inChunks(em, `DELETE FROM matches WHERE pk IN (SELECT pk FROM matches WHERE network = ? LIMIT ${CHUNK})`, [
     network,
   ])
+  await inChunks(em, `DELETE FROM gate_hits WHERE pk IN (SELECT pk FROM gate_hits WHERE network = ? LIMIT ${CHUNK})`, [
+    network,
+  ])
   const once = (statement: string) =>
     em.getConnection().execute(statement, [network], "run", em.getTransactionContext())
   await once(`DELETE FROM anchors WHERE network = ?`)
-  await once(`DELETE FROM gate_hits WHERE network = ?`)
   await once(`DELETE FROM dead_letter_counts WHERE network = ?`)
   await once(`DELETE FROM invalidations WHERE network = ?`)
   await once(`DELETE FROM feed_trims WHERE network = ?`)

@@ -3,6 +3,7 @@ import { stillStanding } from "../retracting.ts"
 import type { StorageError } from "../error.ts"
 import type { Rewound } from "../storage.ts"
 import type { NetworkRow } from "../network-row.ts"
+import { makeCutGates } from "./cut-gates.ts"
 import type { Native } from "./native.ts"
 import { sql } from "./sql.ts"
 import { makeInvalidationRead } from "./taking-back.ts"
@@ -12,9 +13,7 @@ export const makeRewind = (native: Native) => {
   const invalidation = makeInvalidationRead(native)
   const deleteAnchorsBehind = native.prepare(sql.deleteAnchorsBehind)
   const lowerEffective = native.prepare(sql.lowerEffective)
-  const gates = [sql.deleteHitsBehind, sql.deleteForeignSurvivors, sql.holdSurvivors].map((text) =>
-    native.prepare(text),
-  )
+  const cutGates = makeCutGates(native)
   const deleteInvalidation = native.prepare(sql.deleteInvalidation)
 
   return (network: NetworkRow, journalDepth: number, now: number): Result.Result<Rewound, StorageError> => {
@@ -25,7 +24,8 @@ export const makeRewind = (native: Native) => {
     const { target, ...rewound } = network.rewind(from, journalDepth, now)
     deleteAnchorsBehind.run(network.id, from.primary)
     lowerEffective.run(target.primary, target.secondary, network.id, target.primary, target.secondary)
-    for (const statement of gates) statement.run(network.id, from.primary, from.secondary)
+    // The steps left but what was found late since.
+    cutGates(network.id, from, Number.MAX_SAFE_INTEGER)
     deleteInvalidation.run(network.id)
     return Result.succeed(rewound)
   }

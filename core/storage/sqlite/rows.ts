@@ -3,7 +3,7 @@ import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type Native, rows, type Value } from "./native.ts"
-import { debtsSql, sql } from "./sql.ts"
+import { deadLetterCountSql, owedCountSql, sql } from "./sql.ts"
 
 /** Prepares the reads that a pipeline starts and runs from. */
 export const makeRowReads = (native: Native) => {
@@ -55,7 +55,7 @@ export const makeRowReads = (native: Native) => {
         monitor: by.monitor !== undefined,
       }
       const values = [by.network, by.sink, by.monitor].filter((value) => value !== undefined)
-      return { owed: count(debtsSql("owed", named), values), dead: count(debtsSql("dead", named), values) }
+      return { owed: count(owedCountSql(named), values), dead: count(deadLetterCountSql(named), values) }
     },
 
     anchors: (network: string, atOrBefore: number, limit: number): ReadonlyArray<Anchor> =>

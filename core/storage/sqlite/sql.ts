@@ -6,7 +6,9 @@
 const owed = `d.settled_at IS NULL AND (d.kind = 'retracted' OR m.ended = 0)`
 const matchOf = `CROSS JOIN matches m ON m.pk = d.match_pk`
 
-const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, d.digest, m.event_time, m.payload`
+/** A retraction is sent without the payload of its match. */
+const sentPayload = `CASE d.kind WHEN 'match' THEN m.payload ELSE '' END`
+const deliveryRow = `d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, d.state, d.attempts, d.slot, d.digest, m.event_time, ${sentPayload}`
 const matchItem = `position, life, emission, late, id, monitor, primary_pos, secondary_pos, event_time, payload`
 const retractedItem = `ended_position, life, id, monitor, primary_pos, secondary_pos`
 const deadLetter = `d.seq, d.died, d.network, d.sink, m.monitor, m.id, m.life, m.primary_pos, m.secondary_pos, d.kind, d.attempts, d.reason, d.settled_at, m.payload, m.ended`
@@ -18,6 +20,8 @@ const stillOwed = `settled_at IS NULL
 const standsNoMore = `NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
       AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)`
 
+/** What a retraction that died becomes when it is owed again. */
+const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL`
 const discarded = `state = 'discarded', settled_at = ?, died = NULL, dead_monitor = NULL`
 
 export interface DeadFilter {
@@ -87,7 +91,7 @@ export const sql = {
     WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match' AND settled_at IS NULL`,
   heard: `SELECT sink FROM deliveries WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match'
     AND state <> 'cancelled' ORDER BY seq`,
-  reviveDead: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL
+  reviveDead: `UPDATE deliveries SET ${owedAgain}
     WHERE seq IN (SELECT d.seq FROM deliveries d INDEXED BY deliveries_dead_retracted ${matchOf}
       WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?)
       AND ${standsNoMore} LIMIT ?)`,
@@ -96,12 +100,12 @@ export const sql = {
     WHERE seq = ?`,
   delivery: `SELECT d.sink, ${deliveryRow} FROM deliveries d ${matchOf} WHERE d.seq = ?`,
   discard: `UPDATE deliveries SET ${discarded} WHERE seq = ? AND network = ? AND died IS NOT NULL`,
-  unheardRetractions: `SELECT d.seq FROM deliveries d INDEXED BY deliveries_dead_retracted_sink ${matchOf}
+  unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, ''
+    FROM deliveries d INDEXED BY deliveries_dead_retracted_sink ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND d.died > 0 AND d.kind = 'retracted'
     AND ${standsNoMore}
     ORDER BY d.died LIMIT ?`,
-  offerRetraction: `UPDATE deliveries SET state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL,
-    dead_monitor = NULL WHERE seq = ?`,
+  offerRetraction: `UPDATE deliveries SET ${owedAgain} WHERE seq = ?`,
   oldestOwed: `SELECT d.created_at FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND ${owed} ORDER BY d.seq LIMIT 1`,
   retracted: `UPDATE invalidations SET retracted = 1 WHERE network = ?`,
@@ -116,11 +120,12 @@ export const sql = {
     WHERE monitor = ? AND revision = ? AND gate_key = ? AND consumed = ? AND event_time >= ? AND event_time <= ?`,
   hitPayload: `SELECT payload FROM gate_hits WHERE pk = ?`,
   consumeHit: `UPDATE gate_hits SET consumed = 1, kept_primary = ?, kept_secondary = ? WHERE pk = ?`,
-  deleteHitsBehind: `DELETE FROM gate_hits WHERE network = ? AND (primary_pos, secondary_pos) > (?, ?)`,
-  deleteForeignSurvivors: `DELETE FROM gate_hits WHERE network = ? AND (kept_primary, kept_secondary) > (?, ?)
-    AND NOT EXISTS (SELECT 1 FROM monitors r WHERE r.id = monitor AND r.match_revision = gate_hits.revision)`,
-  holdSurvivors: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos
-    WHERE network = ? AND (kept_primary, kept_secondary) > (?, ?)`,
+  hasRevision: `SELECT 1 FROM monitors WHERE id = ? AND network = ? AND match_revision = ?`,
+  deleteHitsBehind: `DELETE FROM gate_hits WHERE pk IN (
+    SELECT pk FROM gate_hits WHERE network = ? AND (primary_pos, secondary_pos) > (?, ?) LIMIT ?)`,
+  survivors: `SELECT pk, EXISTS (SELECT 1 FROM monitors r WHERE r.id = monitor AND r.match_revision = gate_hits.revision)
+    FROM gate_hits WHERE network = ? AND (kept_primary, kept_secondary) > (?, ?) LIMIT ?`,
+  holdHit: `UPDATE gate_hits SET consumed = 0, kept_primary = primary_pos, kept_secondary = secondary_pos WHERE pk = ?`,
   newestHit: `SELECT event_time FROM gate_hits WHERE network = ? ORDER BY event_time DESC LIMIT 1`,
   sweepHits: `SELECT kept_primary, kept_secondary, pk, event_time + window_ms < ? FROM gate_hits INDEXED BY gate_hits_kept
     WHERE network = ? AND kept_primary < ? AND (kept_primary, kept_secondary, pk) > (?, ?, ?)
@@ -176,23 +181,25 @@ export const sql = {
 export const deadLettersSql = (filter: DeadFilter): string =>
   `SELECT ${deadLetter} FROM deliveries d ${deadIndex(filter)} ${matchOf} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?`
 
-/** How many dead letters there are: network, sink if filtered, monitor if filtered. */
-export const deadLetterCountSql = ({ sink, monitor }: DeadFilter): string =>
-  `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts
-    WHERE network = ?${sink ? " AND sink = ?" : ""}${monitor ? " AND monitor = ?" : ""}`
+interface CountedBy {
+  readonly network: boolean
+  readonly sink: boolean
+  readonly monitor: boolean
+}
+
+/** How many dead letters there are, as the triggers count them: any of network, sink and monitor, in this order. */
+export const deadLetterCountSql = (by: CountedBy): string => {
+  const where = (["network", "sink", "monitor"] as const).filter((name) => by[name]).map((name) => ` AND ${name} = ?`)
+  return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE true${where.join("")}`
+}
 
 /** Gives dead letters up, with the time and then the parameters of their list. */
 export const discardAllSql = (filter: DeadFilter): string =>
   `UPDATE deliveries SET ${discarded} WHERE seq IN (
     SELECT d.seq FROM deliveries d ${deadIndex(filter)} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?)`
 
-/** Owed and dead rows by any of network, sink and monitor, in this order of parameters. */
-export const debtsSql = (
-  what: "owed" | "dead",
-  by: { readonly network: boolean; readonly sink: boolean; readonly monitor: boolean },
-): string =>
-  what === "dead"
-    ? `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE true${by.network ? " AND network = ?" : ""}${by.sink ? " AND sink = ?" : ""}${by.monitor ? " AND monitor = ?" : ""}`
-    : `SELECT count(*) FROM pipelines p CROSS JOIN deliveries d INDEXED BY deliveries_owed ${matchOf}
+/** How many rows are owed, by any of network, sink and monitor, in this order of parameters. */
+export const owedCountSql = (by: CountedBy): string =>
+  `SELECT count(*) FROM pipelines p CROSS JOIN deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = p.network${by.network ? " AND p.network = ?" : ""}${by.sink ? " AND d.sink = ?" : ""}
     AND ${owed}${by.monitor ? " AND m.monitor = ?" : ""}`

@@ -1,6 +1,7 @@
 import type { Cursor } from "../../model/cursor.ts"
 import type { Invalidation, Retracted } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
+import { makeCutGates } from "./cut-gates.ts"
 import type { NetworkRow } from "../network-row.ts"
 import {
   behind,
@@ -34,6 +35,7 @@ export const makeRetract = (native: Native) => {
   const heard = rows<HeardTuple>(native, sql.heard)
   const reviveDead = native.prepare(sql.reviveDead)
   const retracted = native.prepare(sql.retracted)
+  const cutGates = makeCutGates(native)
   const deliveryRows = bulkInsert(native, "deliveries", deliveryColumns)
   const progress = new RetractProgress()
 
@@ -101,8 +103,9 @@ export const makeRetract = (native: Native) => {
       const ended = members.length + matches.length
       const left = limit - ended
       const revived = left === 0 ? 0 : reviveDead.run(network.id, first.primary, first.secondary, left).changes
+      const cut = revived === left ? 0 : cutGates(network.id, from, left - revived)
       const step = { matches: ended, feedPosition: network.feedPosition, shown }
-      if (revived === left) {
+      if (revived + cut === left) {
         const last = matches.at(-1)
         const next = last === undefined ? start : { primary: last[1], secondary: last[2] }
         return { retracted: { ...step, done: false }, reached: { epoch: network.epoch, from, next } }

@@ -68,6 +68,11 @@ const folded = (gate: Gate, batches: ReadonlyArray<ReadonlyArray<GateHit>>): Rea
   return emissions
 }
 
+const spanOf = (hits: ReadonlyArray<GateHit>): number => {
+  const times = hits.map(({ time }) => time)
+  return Math.max(...times) - Math.min(...times)
+}
+
 const gates: ReadonlyArray<Gate> = [
   ...[1, 2, 3, 7].flatMap((count): ReadonlyArray<Gate> => [
     { type: "threshold", count, windowMs: 1, by: null },
@@ -94,6 +99,42 @@ describe("a gate", () => {
       }
     })
   }
+
+  for (const gate of gates) {
+    if (gate.type !== "threshold") continue
+    it(`threshold ${gate.count} within ${gate.windowMs} ms lets times that go back span no more than the window`, () => {
+      for (let seed = 0; seed < 50; seed++) {
+        const next = numbers(seed + 2000)
+        const hits = madeHits(seed, 60).map((hit) => ({ ...hit, time: hit.time - Math.floor(next() * 20) }))
+        const emissions = folded(gate, [hits])
+        assert.deepStrictEqual(
+          folded(
+            gate,
+            hits.map((hit) => [hit]),
+          ),
+          emissions,
+        )
+        const left = new Set(hits)
+        for (const members of emissions) {
+          assert.isAtLeast(members.length, gate.count)
+          assert.isAtMost(spanOf(members), gate.windowMs)
+          for (const member of members) assert.isTrue(left.delete(member))
+        }
+        // Nothing is held that would have been enough.
+        const times = [...left].map(({ time }) => time).toSorted((a, b) => a - b)
+        for (let i = gate.count - 1; i < times.length; i++) {
+          assert.isAbove(times[i]! - times[i - gate.count + 1]!, gate.windowMs)
+        }
+      }
+    })
+  }
+
+  it("counts a hit whose time went back with those before and after its time, the earliest first", () => {
+    const [a, b, c] = madeHits(1, 3).map((hit, i) => ({ ...hit, time: [0, 20, 10][i]! })) as [GateHit, GateHit, GateHit]
+    const among = (count: number) => gateSession({ type: "threshold", count, windowMs: 10, by: null }, [a, b]).add(c)
+    assert.deepStrictEqual(among(2), [a, c])
+    assert.strictEqual(among(3), "held")
+  })
 
   it("counts a hit that is found late with the later ones that were held", () => {
     const [first, second, third] = madeHits(1, 3) as [GateHit, GateHit, GateHit]

@@ -111,7 +111,7 @@ export const retracting = (test: Test): void => {
           digest: null,
           attempts: 0,
           slot: false,
-          payload: match(at(1)).payload,
+          payload: "",
           time: match(at(1)).time!,
         })
       }

@@ -123,9 +123,9 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     ["newestHit", "gate_hits_time", "network = $1)"],
     ["deleteHits", "gate_hits_pkey", "pk = ANY ($1))"],
     ["consumeHits", "gate_hits_pkey", "pk = u.pk)"],
+    ["holdHits", "gate_hits_pkey", "pk = ANY ($1))"],
     ["deleteHitsBehind", "gate_hits_identity", "network = $1) AND (ROW(primary_pos, secondary_pos) > ROW($2, $3))"],
-    ["deleteForeignSurvivors", "gate_hits_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) > ROW($2, $3))"],
-    ["holdSurvivors", "gate_hits_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) > ROW($2, $3))"],
+    ["survivors", "gate_hits_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) > ROW($2, $3))"],
     [
       "sweep",
       "deliveries_journal",
@@ -168,7 +168,7 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
   }
 
   const bare =
-    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|deadLetters .*|discardAll .*)$/
+    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|deadLetters .*|discardAll .*)$/
   for (const name of Object.keys(statements).filter((statement) => bare.test(statement))) {
     it(`${name} needs no sort`, () => {
       assert.notMatch(plans[tables].get(name)!, /Sort/)

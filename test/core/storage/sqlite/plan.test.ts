@@ -1,22 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { open } from "../../../../core/storage/sqlite/open.ts"
-import { deadLetterCountSql, deadLettersSql, debtsSql, sql } from "../../../../core/storage/sqlite/sql.ts"
+import { deadLetterCountSql, deadLettersSql, owedCountSql, sql } from "../../../../core/storage/sqlite/sql.ts"
 
 const either = [false, true]
 const statements: Record<string, string> = { ...sql }
 for (const sink of either) {
   for (const monitor of either) {
     statements[`deadLetters sink=${sink} monitor=${monitor}`] = deadLettersSql({ sink, monitor })
-    statements[`deadLetterCount sink=${sink} monitor=${monitor}`] = deadLetterCountSql({ sink, monitor })
     for (const network of either) {
-      for (const what of ["owed", "dead"] as const) {
-        statements[`debts ${what} network=${network} sink=${sink} monitor=${monitor}`] = debtsSql(what, {
-          network,
-          sink,
-          monitor,
-        })
-      }
+      const filter = `network=${network} sink=${sink} monitor=${monitor}`
+      statements[`deadLetterCount ${filter}`] = deadLetterCountSql({ network, sink, monitor })
+      statements[`owedCount ${filter}`] = owedCountSql({ network, sink, monitor })
     }
   }
 }
@@ -76,7 +71,7 @@ describe("hot statements", () => {
     ["feedMatchesOf", "matches_monitor_position (network=? AND monitor=? AND position>? AND position<?)"],
     ["feedRetracted", "matches_ended (network=? AND ended_position>? AND ended_position<?)"],
     ["feedRetractedOf", "matches_monitor_ended (network=? AND monitor=? AND ended_position>? AND ended_position<?)"],
-    ["debts owed network=true sink=true monitor=true", "deliveries_owed (network=? AND sink=?)"],
+    ["owedCount network=true sink=true monitor=true", "deliveries_owed (network=? AND sink=?)"],
     ["delivered", "INTEGER PRIMARY KEY (rowid=?)"],
     ["sweep", "deliveries_journal (network=? AND (primary_pos,match_pk)>(?,?) AND primary_pos<?)"],
     ["deleteMatch", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
@@ -91,7 +86,10 @@ describe("hot statements", () => {
       "deadLetters sink=true monitor=true",
       "deliveries_dead_sink_monitor (network=? AND sink=? AND dead_monitor=? AND died>?)",
     ],
-    ["deadLetterCount sink=true monitor=true", "dead_letter_counts_1 (network=? AND sink=? AND monitor=?)"],
+    [
+      "deadLetterCount network=true sink=true monitor=true",
+      "dead_letter_counts_1 (network=? AND sink=? AND monitor=?)",
+    ],
     ["unheardRetractions", "deliveries_dead_retracted_sink (network=? AND sink=? AND died>?)"],
     ["standingMembers", "matches_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
     ["hit", "gate_hits_identity (network=? AND primary_pos=? AND secondary_pos=? AND monitor=? AND id=?)"],
@@ -103,7 +101,7 @@ describe("hot statements", () => {
     ["newestHit", "gate_hits_time (network=?)"],
     ["sweepHits", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?) AND kept_primary<?)"],
     ["deleteHitsBehind", "gate_hits_identity (network=? AND (primary_pos,secondary_pos)>(?,?))"],
-    ["holdSurvivors", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
+    ["survivors", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
   ]
   for (const [name, index] of indexes) {
     it.effect(`${name} is a lookup in ${index}`, () =>

@@ -9,7 +9,8 @@ import { layerSqlite } from "../../../../core/storage/sqlite/layer.ts"
 import { open } from "../../../../core/storage/sqlite/open.ts"
 import { NotOwner, StaleResources, StorageError } from "../../../../core/storage/error.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
-import { at, batch, lease, match, sink } from "../builders.ts"
+import type { ResourceChanges } from "../../../../core/storage/stored.ts"
+import { at, batch, hit, lease, match, monitor, network, sink } from "../builders.ts"
 import { commitsInLog, databaseFiles } from "./files.ts"
 
 const file = databaseFiles()
@@ -74,6 +75,33 @@ describe("the group writer", () => {
         assert.lengthOf(yield* storage.owed("net", "log", { afterSeq: 0, limit: 10 }), 1)
         assert.lengthOf((yield* storage.resources).sinks, 1)
       }).pipe(Effect.scoped),
+    ),
+  )
+
+  it.live("lets the event loop go on while what a gate recorded is dropped", () =>
+    use(file("gate.db"), (storage) =>
+      Effect.gen(function* () {
+        const gate = { type: "threshold", count: 10_000, windowMs: 100_000, by: null } as const
+        const hits = Array.from({ length: 5000 }, (_, i) => hit(at(i + 1), gate, { time: i }))
+        yield* storage.change({ putNetworks: [network("net")], putMonitors: [monitor("transfers")] })
+        const owner = yield* started(storage)
+        const turnsOf = Effect.fnUntraced(function* (changes: ResourceChanges) {
+          yield* storage.mint(owner, batch(hits))
+          let turns = 0
+          let timer = setImmediate(function count() {
+            turns++
+            timer = setImmediate(count)
+          })
+          yield* storage.change(changes).pipe(Effect.ensuring(Effect.sync(() => clearImmediate(timer))))
+          return turns
+        })
+        const edited = monitor("transfers", {}, { matchRevision: "r2" })
+        assert.isAtLeast(yield* turnsOf({ putMonitors: [edited] }), 5)
+        yield* storage.change({ putMonitors: [monitor("transfers")] })
+        assert.isAtLeast(yield* turnsOf({ deleteMonitors: ["transfers"] }), 5)
+        yield* storage.change({ putMonitors: [monitor("transfers")] })
+        assert.isAtLeast(yield* turnsOf({ deleteNetworks: ["net"] }), 5)
+      }),
     ),
   )
 
