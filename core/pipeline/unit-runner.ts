@@ -194,6 +194,13 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
         window.spend(throttle, reservation, yield* Clock.currentTimeMillis)
       }
       const dead = result._tag === "Dead" ? result : null
+      const gone = dead?.failure?._tag === "Permanent" && dead.failure.gone === true ? dead.failure : null
+      if (gone !== null && handle.isDurable) {
+        // It rests with those behind it, until the sink is resumed.
+        unit.attempts += result.attempts
+        yield* options.onGone(sink, gone.reason)
+        return "goes on"
+      }
       if (dead?.failure?._tag === "TooLarge" && unit.items.length > 1) {
         run.units.splice(run.next, 1, ...halvesOf(unit, dead.attempts))
         return "goes on"
@@ -213,8 +220,8 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
         continue
       }
       if (dead !== SINK_DOWN) yield* tell(unit, attempted, dead.reason)
-      if (dead.failure?._tag === "Permanent" && dead.failure.gone === true) {
-        yield* options.onGone(sink, dead.failure.reason)
+      if (gone !== null) {
+        yield* options.onGone(sink, gone.reason)
         return "goes on"
       }
     }

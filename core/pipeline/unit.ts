@@ -14,8 +14,8 @@ import type { WorkItem } from "./work-item.ts"
 /** What is delivered at once: a row, or the rows of a digest in `seq` order. */
 export interface Unit {
   readonly items: ReadonlyArray<WorkItem>
-  /** Failed attempts of a larger digest that was split into this one. */
-  readonly attempts: number
+  /** Failed attempts that no row tells yet: of a larger digest that was split into this one, or at a receiver that is gone. */
+  attempts: number
   /**
    * What is to be written before it is sent: nothing, that its rows are offered, or that they are offered as a digest of
    * their own.

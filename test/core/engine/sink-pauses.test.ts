@@ -138,6 +138,32 @@ describe("a sink whose receiver says that it is gone", () => {
     }),
   )
 
+  it.live("with a durable buffer is sent all of it when it is resumed, first what it refused", () =>
+    Effect.gen(function* () {
+      const path = yield* databaseFile
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1), transfer(2)])
+      const { sink, values } = goneOnce()
+      const options = {
+        path,
+        plugins: [scriptedSource(feed)],
+        resources: definitions([{ ...sink, buffer: "DURABLE" as const }]),
+      }
+      const scope = yield* Scope.make()
+      const first = yield* startRuntime(options).pipe(Scope.provide(scope))
+      yield* waitForSink(first, "a", "PAUSED")
+      yield* waitForCheckpoint(first, "test", 1)
+      yield* Scope.close(scope, Exit.void)
+
+      const runtime = yield* startRuntime(options)
+      assert.deepStrictEqual(values, [])
+      assert.deepStrictEqual(yield* lettersOf(runtime), [])
+      yield* resourcesOf(runtime).resumeSink("a")
+      yield* waitUntil("all of it was sent", () => values.length === 2)
+      assert.deepStrictEqual(values, [1, 2])
+    }),
+  )
+
   it.live("rests at once, is stored paused when the database takes it, and not when it was resumed before", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
