@@ -10,11 +10,26 @@ const timeOf =
   (block: number) =>
     chain.at(block)!.timestamp * 1000
 
-/** What is due to a sink by the monitors that stay as they are: groups of hits that are told together. */
-export const dueTo = (world: World, sink: string): ReadonlyArray<ReadonlyArray<Hit>> =>
-  MONITORS.filter(({ sinks }) => sinks.includes(sink)).flatMap((monitor) =>
-    emissionsOf(monitor, hitsOf(monitor, world.chain.canonicalLogs(1), timeOf(world))),
+type Emissions = ReadonlyArray<ReadonlyArray<Hit>>
+
+const computed = new WeakMap<World, { readonly head: string; readonly emissions: ReadonlyMap<string, Emissions> }>()
+
+/** What each monitor that stays as it is tells of the chain as it is now. */
+const emissionsNow = (world: World): ReadonlyMap<string, Emissions> => {
+  const head = world.chain.head.hash
+  const known = computed.get(world)
+  if (known?.head === head) return known.emissions
+  const logs = world.chain.canonicalLogs(1)
+  const emissions = new Map(
+    MONITORS.map((monitor) => [monitor.id, emissionsOf(monitor, hitsOf(monitor, logs, timeOf(world)))]),
   )
+  computed.set(world, { head, emissions })
+  return emissions
+}
+
+/** What is due to a sink by the monitors that stay as they are: groups of hits that are told together. */
+export const dueTo = (world: World, sink: string): Emissions =>
+  MONITORS.filter(({ sinks }) => sinks.includes(sink)).flatMap(({ id }) => emissionsNow(world).get(id)!)
 
 const heldByKey = ({ held }: Receiver, violation: (text: string) => void) => {
   const byKey = new Map<string, { readonly id: string; readonly value: string }>()
@@ -77,10 +92,7 @@ export const checkFeed = (world: World, life: Life) =>
       if (!page.hasNextPage) break
       after = page.endCursor
     }
-    const due = MONITORS.flatMap((monitor) =>
-      emissionsOf(monitor, hitsOf(monitor, world.chain.canonicalLogs(1), timeOf(world))),
-    ).flat()
-    for (const { key, block } of due)
+    for (const { key, block } of [...emissionsNow(world).values()].flat(2))
       if (!shown.delete(key)) world.violation(`the feed does not show ${key} of ${block}`)
     for (const key of shown) world.violation(`the feed shows ${key}, which is not canonical`)
   }).pipe(Effect.catch((error) => Effect.sync(() => world.violation(`the feed cannot be read: ${error.message}`))))

@@ -14,7 +14,7 @@ import type { World } from "./world.ts"
 const END_OF_BLOCK = 2 ** 31 - 1
 
 /** The longest waits for what may or may not come, in ms of the machine. */
-const PATIENCE_MS = { trigger: 150, notice: 60, change: 2_000, quiet: 10_000 }
+const PATIENCE_MS = { trigger: 150, notice: 60, look: 300, change: 2_000, quiet: 10_000 }
 
 type Change = (parts: Parts) => Effect.Effect<unknown, { readonly message: string }>
 
@@ -48,6 +48,8 @@ export class Driver {
     const hasFired = () => Deferred.isDoneUnsafe(fired)
     const takesBack = ["invalidate", "retract", "rewind"].includes(trigger.point.split(":")[0]!)
     for (const [i, blocks] of bursts.entries()) {
+      // What was just told is to be within the reach of the next reorganisation.
+      if (hasFired() && event._tag === "Crash" && event.sinksAreAway) break
       mine(world, this.#random, blocks)
       if (takesBack && i === 1 && !hasFired())
         happen(world, this.#random, { _tag: "Reorg", depth: 3, longer: 1, same: false })
@@ -76,7 +78,7 @@ export class Driver {
     const { moods } = world
     world.moods = away
     yield* this.start
-    yield* waitFor(hasLooked(this.life), PATIENCE_MS.notice)
+    yield* waitFor(hasLooked(this.life), PATIENCE_MS.look)
     world.moods = moods
   })
 
@@ -115,7 +117,7 @@ export class Driver {
       case "Crash": {
         yield* this.life.bury
         yield* this.#chain(event.meanwhile)
-        if (event.sinksAreAway) yield* this.#startWithoutSinks()
+        if (event.sinksAreAway && event.meanwhile.some(({ _tag }) => _tag === "Reorg")) yield* this.#startWithoutSinks()
         else yield* this.start
         return
       }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type { DeliveryError, Delivery, SinkEvent, Storage } from "../../core/index.ts"
-import type { NewMatch, Owner } from "../../core/storage/storage.ts"
+import type { DeliveryRow, NewMatch, Owner } from "../../core/storage/storage.ts"
 import type { Life } from "./life.ts"
 import { GATED } from "./setup.ts"
 import type { World } from "./world.ts"
@@ -12,6 +12,8 @@ type Deliver = (event: SinkEvent, delivery: Delivery) => Effect.Effect<void, Del
 /** Breaks one rule of the runtime, in the layers that a test can put around it. */
 export interface Mutant {
   readonly name: string
+  /** What is wrong when the rule is broken: no other violation counts. */
+  readonly shows: RegExp
   readonly storage?: (storage: Service, life: Life, world: World) => Partial<Service>
   readonly sink?: (deliver: Deliver, sink: string, world: World) => Deliver
 }
@@ -28,6 +30,7 @@ const perWorld = <A>(make: () => A): ((world: World) => A) => {
 
 const lateOutcomes: Mutant = {
   name: "an outcome is written after the checkpoint that rests on it",
+  shows: /is sent, behind the checkpoint/,
   storage: ({ settle }, life) => ({
     settle: (owner, input) =>
       input.outcomes.length === 0
@@ -43,6 +46,7 @@ const lateOutcomes: Mutant = {
 
 const neverOffered: Mutant = {
   name: "a row is not marked offered before its attempt",
+  shows: /is held$|not canonical|came in life/,
   storage: ({ settle, mint }) => ({
     settle: (owner, input) => settle(owner, { ...input, offered: [] }),
     mint: (owner, input) => mint(owner, { ...input, offer: new Map() }),
@@ -51,6 +55,7 @@ const neverOffered: Mutant = {
 
 const hastyCheckpoint: Mutant = {
   name: "the checkpoint passes an open slot",
+  shows: /is sent, behind the checkpoint/,
   storage: ({ checkpoint, pipeline }) => ({
     checkpoint: (owner, cursor) =>
       Effect.flatMap(pipeline(owner.network), (row) => checkpoint(owner, row?.minted ?? cursor)),
@@ -59,6 +64,7 @@ const hastyCheckpoint: Mutant = {
 
 const lateRetractions: Mutant = {
   name: "a retraction comes after a replacement",
+  shows: /is held$/,
   sink: (deliver) => {
     let waiting: Effect.Effect<unknown, DeliveryError> = Effect.void
     return (event, delivery) => {
@@ -80,6 +86,7 @@ const lateRetractions: Mutant = {
 
 const oneLife: Mutant = {
   name: "a life is not counted",
+  shows: /came after its retraction/,
   storage: ({ mint, owed }) => {
     const firstLife = <R extends { readonly life: number }>(row: R): R => ({ ...row, life: 1 })
     return {
@@ -94,6 +101,7 @@ const newestEpoch = perWorld(() => ({ epoch: 0 }))
 
 const staleWrites: Mutant = {
   name: "a write of an owner that was replaced is let in",
+  shows: /is held$|not canonical|came behind|lost:|is sent, behind the checkpoint/,
   storage: ({ claim, mint, settle, checkpoint, retract, rewind, invalidate }, _, world) => {
     const newest = newestEpoch(world)
     const present = <O extends { readonly epoch: number }>(owner: O): O => ({ ...owner, epoch: newest.epoch })
@@ -112,6 +120,7 @@ const staleWrites: Mutant = {
 
 const consumedEarly: Mutant = {
   name: "hits are consumed outside the transaction of their emission",
+  shows: /lost: (burst|crowd|once)/,
   storage: ({ mint, settle }) => ({
     // As if the emission's rows were in memory alone.
     mint: (owner, input) =>
@@ -128,6 +137,7 @@ const lastHit = perWorld((): { match: NewMatch | null } => ({ match: null }))
 
 const countedTwice: Mutant = {
   name: "a hit that is recorded again counts again",
+  shows: /(came with|not canonical:.*,) (burst|crowd) /,
   storage: ({ mint }, _, world) => {
     const last = lastHit(world)
     let isFirst = true
@@ -147,7 +157,9 @@ const countedTwice: Mutant = {
 
 const leftStanding: Mutant = {
   name: "members of an emission below the fork are not taken back",
-  storage: ({ invalidate, owed, settle, mint }) => {
+  shows: /not canonical:.*, (burst|crowd) /,
+  storage: ({ invalidate, owed, settle, mint }, _, world) => {
+    const blockOf = ({ sink, matchId }: DeliveryRow) => world.receivers.get(sink)?.known.get(matchId)?.block
     let from = 0
     let owner: Owner | null = null
     return {
@@ -164,9 +176,7 @@ const leftStanding: Mutant = {
         Effect.gen(function* () {
           while (true) {
             const rows = yield* owed(network, sink, page)
-            const below = rows.filter(
-              ({ kind, payload }) => kind === "retracted" && JSON.parse(payload).event?.block.number <= from,
-            )
+            const below = rows.filter((row) => row.kind === "retracted" && (blockOf(row) ?? Infinity) <= from)
             if (below.length === 0 || owner === null) return rows
             const outcomes = below.map(({ seq }) => ({ seq, state: "delivered", attempts: 1, reason: null }) as const)
             yield* Effect.ignore(settle(owner, { outcomes, offered: [] }))
@@ -178,6 +188,7 @@ const leftStanding: Mutant = {
 
 const replayedAfterRetraction: Mutant = {
   name: "a letter is sent again after its retraction",
+  shows: /came after its retraction/,
   storage: ({ deadLetter, deadLetters, replay }) => ({
     deadLetter: (network, seq) =>
       Effect.map(deadLetter(network, seq), (letter) => letter && { ...letter, ended: false }),

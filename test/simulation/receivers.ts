@@ -17,11 +17,12 @@ export interface Told {
   /** Of the delivery. */
   readonly id: string
   readonly body: string
+  readonly content: Content
   /** It is, or may be, told again by hand: outside the order. */
   readonly isReplay: boolean
 }
 
-type Content =
+export type Content =
   | { readonly kind: "match" | "digest"; readonly members: ReadonlyArray<Member> }
   | { readonly kind: "retracted"; readonly match: string }
 
@@ -84,7 +85,7 @@ export class Receiver {
   }
 
   accept(told: Told): void {
-    const content = readBody(told.body)
+    const { content } = told
     const isFirst = !this.#bodies.has(told.id)
     this.#checkBytes(told)
     this.accepted.push(told)

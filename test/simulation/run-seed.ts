@@ -33,7 +33,10 @@ const temporaryFolder = Effect.acquireRelease(
 
 const becomeQuiet = Effect.fnUntraced(function* (world: World, driver: Driver) {
   if (yield* waitFor(isQuiet(world, driver.life), QUIET_MS)) return true
-  world.violation(`does not become quiet: ${yield* unrest(world, driver.life)}`)
+  const { parts } = driver.life
+  const [network] = parts === null ? [] : yield* parts.resources.networks
+  const why = yield* unrest(world, driver.life)
+  world.violation(`does not become quiet: ${why}; ${network?.state}: ${network?.error}`)
   return false
 })
 
@@ -82,7 +85,33 @@ const checkAll = Effect.fnUntraced(function* (world: World, driver: Driver) {
   })
 })
 
-/** Plays a seed, and answers everything that was wrong. */
+const play = Effect.fnUntraced(function* (world: World) {
+  const random = new Random(world.seed, "play")
+  const driver = new Driver(world, random)
+  mine(world, random, random.between(1, 20))
+  yield* driver.start
+  for (const round of scheduleOf(world.seed)) yield* driver.round(round)
+  world.moods = calm
+  mine(world, random, Math.max(1, BLOCKS - world.chain.head.number))
+  for (const { id } of SINKS) {
+    yield* driver.change("resume the sink", ({ resources }) => resources.resumeSink(id))
+  }
+  if (yield* becomeQuiet(world, driver)) {
+    yield* checkWithLetters(world, driver)
+    yield* sendLetters(driver)
+    if (yield* becomeQuiet(world, driver)) yield* checkAll(world, driver)
+  }
+  yield* driver.life.stop
+})
+
+/** Ends what still runs when a simulation is given up. */
+const buryAll = ({ lives }: World) =>
+  Effect.forEach(lives, (life) => {
+    life.die()
+    return life.bury
+  })
+
+/** Plays a seed, and answers everything that was wrong; with a mutant, only until that has shown itself. */
 export const runSeed = (seed: number, { mutant, trace }: Options = {}): Promise<ReadonlyArray<string>> =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
@@ -92,22 +121,7 @@ export const runSeed = (seed: number, { mutant, trace }: Options = {}): Promise<
       mutant: mutant ?? null,
       trace: trace ?? null,
     })
-    const random = new Random(seed, "play")
-    const driver = new Driver(world, random)
-    mine(world, random, random.between(1, 20))
-    yield* driver.start
-    for (const round of scheduleOf(seed)) yield* driver.round(round)
-    world.moods = calm
-    mine(world, random, Math.max(1, BLOCKS - world.chain.head.number))
-    for (const { id } of SINKS) {
-      yield* driver.change("resume the sink", ({ resources }) => resources.resumeSink(id))
-    }
-    if (yield* becomeQuiet(world, driver)) {
-      yield* checkWithLetters(world, driver)
-      yield* sendLetters(driver)
-      if (yield* becomeQuiet(world, driver)) yield* checkAll(world, driver)
-    }
-    yield* driver.life.stop
+    yield* play(world).pipe(Effect.raceFirst(world.shown), Effect.ensuring(buryAll(world)))
     return world.violations
   }).pipe(
     Effect.scoped,

@@ -95,11 +95,11 @@ const events = (random: Random): ReadonlyArray<Event> => {
     { _tag: "Chain", events: [reorg()] },
     { _tag: "Chain", events: [reorg(), reorg()] },
     { _tag: "Chain", events: [flip] },
-    { _tag: "Crash", meanwhile: [reorg()], sinksAreAway: true },
+    { _tag: "Crash", meanwhile: [{ ...reorg(), depth: random.between(6, 15) }], sinksAreAway: true },
     crash(random),
     crash(random),
     { _tag: "Stop", during: [reorg()], meanwhile: chainEvents(random, 1) },
-    { _tag: "TakeOver", meanwhile: chainEvents(random, 2) },
+    { _tag: "TakeOver", meanwhile: [reorg(), ...chainEvents(random, 1)] },
     { _tag: "Rewind", depth: random.between(1, 20) },
     { _tag: "Pause", meanwhile: chainEvents(random, 2) },
     { _tag: "PutSink", sink: random.pick(SINKS).id },
@@ -125,6 +125,13 @@ const triggerOf = (random: Random, event: Event): Trigger => {
   // What a receiver has heard of and nobody knows is the hardest to take back.
   const isUnknown = event._tag === "Crash" && event.sinksAreAway && random.chance(0.7)
   if (isUnknown) return { point: "deliver:after", passing: random.between(1, 12) }
+  // Nor may one that was replaced write what it was about to.
+  if (event._tag === "TakeOver" && random.chance(0.7)) {
+    return {
+      point: `${random.pick(["mint", "mint", "settle", "checkpoint", "rewind"])}:before`,
+      passing: random.between(1, 3),
+    }
+  }
   const step = random.pick(isStart ? STARTING : takesBack ? TAKING_BACK : BUSY)
   const most = takesBack || isStart ? 2 : step === "deliver" ? 12 : 4
   return { point: `${step}:${side}`, passing: random.between(1, most) }
@@ -151,7 +158,7 @@ const moodsOf = (random: Random): Moods => {
 export const scheduleOf = (seed: number): ReadonlyArray<Round> => {
   const random = new Random(seed, "schedule")
   return events(random).map((event) => ({
-    bursts: Array.from({ length: random.between(2, 5) }, () => random.between(1, 10)),
+    bursts: Array.from({ length: random.between(2, 4) }, () => random.between(1, 10)),
     moods: moodsOf(random),
     trigger: triggerOf(random, event),
     event,

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { runSeed } from "./run-seed.ts"
 
 /** Seeds that found faults once. */
-const KEPT: ReadonlyArray<number> = []
+const KEPT = [7, 13, 54, 80, 177, 446]
 
-const SEEDS = [1, 2, 3, 4]
+const SEEDS = [1, 2]
 
 describe("the whole system over a simulated chain", () => {
   for (const seed of [...SEEDS, ...KEPT]) {

@@ -15,7 +15,7 @@ import {
 import evmRpc from "../../plugins/sources/evm-rpc/index.ts"
 import { type Reaction, reactionOf } from "./faults.ts"
 import { Life } from "./life.ts"
-import { readBody } from "./receivers.ts"
+import { type Content, readBody } from "./receivers.ts"
 import {
   CHANGING,
   CHANGING_SINK,
@@ -35,7 +35,7 @@ const DRAIN_MS = 2_000
 /** What a receiver answers that wants nothing more at all. */
 const GONE: Reaction = { delayMs: 0, accepts: false, error: new Permanent({ reason: "simulated", gone: true }) }
 
-/** A source that reads nothing more once its runtime is dead. */
+/** A source that reads nothing more once its runtime is dead, and tells nothing while it is frozen. */
 const mortal = (plugin: SourcePlugin, life: Life): SourcePlugin => ({
   ...plugin,
   make: (config) =>
@@ -43,14 +43,13 @@ const mortal = (plugin: SourcePlugin, life: Life): SourcePlugin => ({
       ...source,
       run: (run) =>
         Effect.flatMap(Effect.raceFirst(source.run(run), Effect.as(life.died, null)), (outcome) =>
-          outcome === null ? Effect.never : Effect.succeed(outcome),
+          outcome === null ? Effect.never : Effect.as(life.proceeds, outcome),
         ),
     })),
 })
 
 /** A delivery for a person who reads a trace. */
-const wordsOf = ({ id, body, attempt, nonce }: Delivery): string => {
-  const content = readBody(body)
+const wordsOf = ({ id, attempt, nonce }: Delivery, content: Content): string => {
   const words = content.kind === "retracted" ? [] : content.members.map((it) => `${it.monitor} ${it.block}:${it.index}`)
   return `${id.slice(0, 8)}${id.slice(64)} ${words.join(", ")} (attempt ${attempt}${nonce === null ? "" : ", replay"})`
 }
@@ -81,11 +80,13 @@ const attempt = (life: Life, world: World, sink: string) => {
         })
     if (delayMs > 0) yield* Effect.sleep(delayMs)
     yield* entitled
-    if (!accepts) world.log(`${sink} answers ${error!._tag} to ${wordsOf(delivery)}`)
+    if (world.isTraced) {
+      const answer = accepts ? (error === null ? "accepts" : "accepts and denies") : `answers ${error!._tag} to`
+      world.log(`${sink} ${answer} ${wordsOf(delivery, content)}`)
+    }
     if (accepts) {
-      world.log(`${sink} ${error === null ? "accepts" : "accepts and denies"} ${wordsOf(delivery)}`)
       const isLetter = content.kind !== "retracted" && content.members.some((member) => world.isLetter(sink, member.id))
-      receiver.accept({ id, body, isReplay: nonce !== null || isLetter })
+      receiver.accept({ id, body, content, isReplay: nonce !== null || isLetter })
     }
     yield* pass("deliver:after")
     if (error === null) return

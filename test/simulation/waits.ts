@@ -3,22 +3,26 @@ import type { Life } from "./life.ts"
 import { NETWORK } from "./setup.ts"
 import type { World } from "./world.ts"
 
-/** Between two looks, in ms of the machine. */
-const LOOK_MS = 1
+/** Between two looks, in ms of the machine: they need time too, so they become rarer. */
+const LOOK_MS = { first: 1, last: 5 }
 
-const nextLook = Effect.callback<void>((resume) => {
-  const timer = setTimeout(() => resume(Effect.void), LOOK_MS)
-  return Effect.sync(() => clearTimeout(timer))
-})
+const pause = (ms: number) =>
+  Effect.callback<void>((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), ms)
+    return Effect.sync(() => clearTimeout(timer))
+  })
 
 /** Waits for a condition, at most so many ms of the machine; answers whether it came true. */
 export const waitFor = (condition: Effect.Effect<boolean>, mostMs: number): Effect.Effect<boolean> =>
   Effect.suspend(() => {
     const until = performance.now() + mostMs
-    const look: Effect.Effect<boolean> = Effect.flatMap(condition, (holds) =>
-      holds || performance.now() > until ? Effect.succeed(holds) : Effect.andThen(nextLook, look),
-    )
-    return look
+    const look = (ms: number): Effect.Effect<boolean> =>
+      Effect.flatMap(condition, (holds) =>
+        holds || performance.now() > until
+          ? Effect.succeed(holds)
+          : Effect.andThen(pause(ms), look(Math.min(ms + 1, LOOK_MS.last))),
+      )
+    return look(LOOK_MS.first)
   })
 
 export const waitWhile = (condition: () => boolean, mostMs: number): Effect.Effect<boolean> =>
@@ -50,8 +54,7 @@ export const unrest = (world: World, life: Life): Effect.Effect<string | null> =
     const { head } = world.chain
     const pipeline = yield* storage.pipeline(NETWORK)
     if (pipeline?.minted?.primary !== head.number || pipeline.checkpoint?.primary !== head.number) {
-      const [network] = yield* parts.resources.networks
-      return `minted ${pipeline?.minted?.primary}, checkpoint ${pipeline?.checkpoint?.primary} of ${head.number}; ${network?.state}: ${network?.error}`
+      return `minted ${pipeline?.minted?.primary}, checkpoint ${pipeline?.checkpoint?.primary} of ${head.number}`
     }
     const [newest] = yield* storage.anchors(NETWORK, head.number, 1)
     if (newest?.hash !== head.hash) return `the newest block is ${newest?.hash}, not ${head.hash}`

@@ -1,4 +1,4 @@
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Deferred, Effect, type Scope } from "effect"
 import { SimulatedChain } from "../support/simulator/chain.ts"
 import { type SimulatedNode, simulatedNode } from "../support/simulator/node.ts"
 import type { ChainView } from "../support/simulator/view.ts"
@@ -32,6 +32,9 @@ export class World {
   readonly points = new Points()
   readonly receivers: ReadonlyMap<string, Receiver>
   readonly violations: Array<string> = []
+  readonly #shown = Deferred.makeUnsafe<void>()
+  /** The broken rule has shown itself. */
+  readonly shown: Effect.Effect<void> = Deferred.await(this.#shown)
   readonly lives: Array<Life> = []
   readonly holders = new Map<string, Life>()
   readonly forks: Array<ChainView> = []
@@ -92,6 +95,7 @@ export class World {
   violation(text: string): void {
     this.log(`VIOLATION ${text}`)
     this.violations.push(text)
+    if (this.mutant?.shows.test(text)) Deferred.doneUnsafe(this.#shown, Effect.void)
   }
 
   /** A match died at a sink: it may be sent again whenever someone asks, and whenever a runtime starts in the middle. */
