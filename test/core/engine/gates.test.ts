@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
-import { DeadLetters, type Match, type SinkEvent } from "../../../core/index.ts"
-import { resourcesOf, type Runtime, startRuntime, waitForCheckpoint } from "../../support/runtime.ts"
+import { DeadLetters, Feed, type Match, type SinkEvent } from "../../../core/index.ts"
+import { networkNow, resourcesOf, type Runtime, startRuntime, waitForCheckpoint } from "../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, type ScriptedEvent, waitUntil } from "../../support/scripted-source.ts"
-import { allTransfers } from "./faults/support.ts"
+import { allTransfers, databaseFile } from "./faults/support.ts"
+import { waitForEnd } from "./taking-back/support.ts"
 
 const at = (seconds: number | null, value: number): ScriptedEvent => ({
   name: "Transfer",
@@ -40,6 +41,56 @@ const reasons = (runtime: Runtime) =>
 
 const errorOf = (runtime: Runtime) => Effect.map(resourcesOf(runtime).monitors, ([monitor]) => monitor!.error)
 
+describe("hits that a gate holds", () => {
+  it.live("are no deliveries, hold up nothing, outlast restarts, and so does the digest that they become", () =>
+    Effect.gen(function* () {
+      const path = yield* databaseFile
+      const feed = new ScriptedFeed()
+      const sent: Array<string> = []
+      let hangs = true
+      const start = startRuntime({
+        path,
+        plugins: [scriptedSource(feed)],
+        settings: { drainTimeoutMs: 20 },
+        resources: {
+          networks: [{ id: "test", module: "scripted", config: {} }],
+          sinks: [
+            {
+              id: "mine",
+              deliver: (_, { id, body }) =>
+                Effect.andThen(
+                  Effect.sync(() => sent.push(`${id} ${body}`)),
+                  hangs ? Effect.never : Effect.void,
+                ),
+            },
+          ],
+          monitors: [allTransfers(["mine"], { gate: { type: "threshold", count: 3, windowMs: 3_600_000 } })],
+        },
+      })
+      feed.append([at(0, 1)], [at(60, 2)], [])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const runtime = yield* start
+          yield* waitForEnd(runtime, 3)
+          assert.deepInclude(yield* networkNow(runtime, "test"), { inFlightEvents: 0, deadLetterCount: 0 })
+          const { items } = yield* Context.get(runtime, Feed).matches({ first: 10, after: null })
+          assert.deepStrictEqual(items, [])
+        }),
+      )
+      feed.append([at(120, 3)])
+      yield* Effect.scoped(Effect.andThen(start, () => waitUntil("the digest is under way", () => sent.length === 1)))
+      hangs = false
+      const runtime = yield* start
+      yield* waitUntil("it is sent again", () => sent.length === 2)
+      const [first, again] = sent
+      assert.strictEqual(again, first)
+      const { matches } = JSON.parse(first!.slice(first!.indexOf("{"))) as { readonly matches: ReadonlyArray<Match> }
+      assert.deepStrictEqual(matches.map(valueOf), [1, 2, 3])
+      assert.deepStrictEqual(yield* reasons(runtime), [])
+    }),
+  )
+})
+
 describe("a gate", () => {
   it.live("of type threshold lets so many hits of a key through together, if they span no more than the window", () =>
     Effect.gen(function* () {
@@ -69,6 +120,7 @@ describe("a gate", () => {
       yield* waitForCheckpoint(runtime, "test", 4)
       yield* waitUntil("three are sent", () => sent.length === 3)
       assert.deepStrictEqual(sent, [1, 4, 6])
+      assert.deepStrictEqual(yield* reasons(runtime), [])
     }),
   )
 

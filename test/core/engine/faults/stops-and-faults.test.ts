@@ -1,5 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Scope } from "effect"
+import { Deferred, Effect, Exit, Logger, Metric, Scope } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { describe } from "vitest"
 import { StorageError } from "../../../../core/index.ts"
 import { resourcesOf, startRuntime, waitForCheckpoint } from "../../../support/runtime.ts"
@@ -115,6 +116,45 @@ describe("a runtime that is closed", () => {
       // The fourth try is two seconds away.
       assert.isTrue(yield* endsInTime(closing, "1500 millis"))
       assert.strictEqual(tries, 3)
+    }),
+  )
+})
+
+describe("a pipeline that breaks", () => {
+  it.live("is told once, counted, and built again from its rows, which are sent", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([1, 2, 3].map(transfer))
+      const { values, sink } = recorder("mine")
+      const errors: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => {
+        if (logLevel === "Error") errors.push(String(message).split(",")[0]!)
+      })
+      let breaks = true
+      yield* Effect.gen(function* () {
+        const { runtime } = yield* startOver(
+          ({ settle }) => ({
+            settle: (owner, input) => {
+              if (!breaks || input.outcomes.length === 0) return settle(owner, input)
+              breaks = false
+              return corrupt("settle")
+            },
+          }),
+          { plugins: [scriptedSource(feed)], resources: definitions([sink]) },
+        )
+        yield* waitForCheckpoint(runtime, "test", 1)
+        yield* waitForNetwork(runtime, "all is well", ({ state, error }) => state === "RUNNING" && error === null)
+        assert.isAbove(values.length, 3)
+        assert.deepStrictEqual(values.slice(-3), [1, 2, 3])
+        assert.deepStrictEqual(errors, ["the pipeline broke; it is built again from its rows"])
+        assert.include(yield* PrometheusMetrics.format(), 'blockwatcher_pipeline_faults_total{network="test"} 1')
+      }).pipe(
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideServiceEffect(
+          Metric.MetricRegistry,
+          Effect.sync(() => new Map()),
+        ),
+      )
     }),
   )
 })

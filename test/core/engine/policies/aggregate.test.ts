@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { type HostSink, Transient } from "../../../../core/index.ts"
+import { DeadLetters, type HostSink, Permanent, Transient } from "../../../../core/index.ts"
 import { deliveryId, digestBody, digestId } from "../../../../core/model/sink-event.ts"
 import { resourcesOf, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource } from "../../../support/scripted-source.ts"
@@ -95,6 +95,28 @@ describe("a sink that aggregates", () => {
     }),
   )
 
+  it.live("gets what its open batch holds before a retraction that is offered again", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)], [transfer(2)])
+      let refuses = true
+      const a = receiver("a", {
+        aggregate: { windowMs: 86_400_000, maxBatch: 2 },
+        before: (what) =>
+          refuses && what.startsWith("-") ? Effect.fail(new Permanent({ reason: "no" })) : Effect.void,
+      })
+      const runtime = yield* start(feed, a.sink)
+      yield* waitForWords(a, ["[1 2]"])
+      feed.fork(1, "b", [transfer(3)])
+      yield* waitForLetters(runtime, 1)
+      yield* waitForInFlight(runtime, 1)
+      assert.deepStrictEqual(a.words(), ["[1 2]"])
+      refuses = false
+      assert.strictEqual(yield* Context.get(runtime, DeadLetters).offerRetractions("test", "a"), 1)
+      yield* waitForWords(a, ["[1 2]", "+3", "-2"])
+    }),
+  )
+
   it.effect("gets what its open batch holds when the network stops", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
@@ -148,22 +170,28 @@ describe("a sink that aggregates", () => {
     }),
   )
 
-  it.live("that does not take a digest gets each member as a dead letter, in their order", () =>
-    Effect.gen(function* () {
-      const feed = new ScriptedFeed()
-      feed.append([1, 2, 3].map(transfer))
-      const a = receiver("a", {
-        retry: fast,
-        aggregate: { windowMs: 86_400_000, maxBatch: 3 },
-        before: () => Effect.fail(new Transient({ reason: "down" })),
-      })
-      const runtime = yield* start(feed, a.sink)
-      assert.deepStrictEqual(
-        yield* waitForLetters(runtime, 3),
-        ["+1", "+2", "+3"].map((what) => ({ what, attempts: 3, reason: "transient: down" })),
-      )
-      assert.deepStrictEqual(a.attempts, ["[1 2 3]", "[1 2 3]", "[1 2 3]"])
-    }),
+  it.live(
+    "that does not take a digest gets each member as a dead letter, in their order, which is replayed alone",
+    () =>
+      Effect.gen(function* () {
+        const feed = new ScriptedFeed()
+        feed.append([1, 2, 3].map(transfer))
+        let down = true
+        const a = receiver("a", {
+          retry: fast,
+          aggregate: { windowMs: 86_400_000, maxBatch: 3 },
+          before: () => (down ? Effect.fail(new Transient({ reason: "down" })) : Effect.void),
+        })
+        const runtime = yield* start(feed, a.sink)
+        assert.deepStrictEqual(
+          yield* waitForLetters(runtime, 3),
+          ["+1", "+2", "+3"].map((what) => ({ what, attempts: 3, reason: "transient: down" })),
+        )
+        assert.deepStrictEqual(a.attempts, ["[1 2 3]", "[1 2 3]", "[1 2 3]"])
+        down = false
+        yield* Context.get(runtime, DeadLetters).replayAll({ network: "test" }, 2)
+        assert.deepStrictEqual(a.words(), ["+1", "+2"])
+      }),
   )
 
   it.live("gets what it is owed of a digest in the middle of whose delivery it was put anew, once", () =>

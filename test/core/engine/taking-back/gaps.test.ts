@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Logger, References } from "effect"
+import { Effect, Logger, Metric, References } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { endOf } from "../../../../core/model/cursor.ts"
 import type { Owner } from "../../../../core/storage/storage.ts"
 import { networkNow, resourcesOf } from "../../../support/runtime.ts"
@@ -16,6 +17,16 @@ const logged = () => {
   })
   return { lines, layer: Logger.layer([logger]) }
 }
+
+/** What a counter of the network says; to be called within `counted`. */
+const count = (name: string) =>
+  Effect.map(PrometheusMetrics.format(), (text) => Number(text.split(`${name}{network="test"} `)[1]?.split("\n", 1)[0]))
+
+/** Metrics of a test's own. */
+const counted = Effect.provideServiceEffect(
+  Metric.MetricRegistry,
+  Effect.sync(() => new Map()),
+)
 
 /** A runtime whose journal is pruned on request. */
 const startPruned = Effect.fnUntraced(function* (
@@ -76,7 +87,9 @@ describe("an invalidation that reaches further back than the journal", () => {
             "delivered before that is not retracted. A larger journal depth prevents it",
         ],
       )
-    }).pipe(Effect.provide(log.layer)),
+      assert.strictEqual(yield* count("blockwatcher_journal_gap_total"), 1)
+      assert.strictEqual(yield* count("blockwatcher_rewinds_refused_total"), 0)
+    }).pipe(Effect.provide(log.layer), counted),
   )
 
   const later = logged()
@@ -108,7 +121,7 @@ describe("an invalidation that reaches further back than the journal", () => {
 
 describe("an invalidation to a point that is not behind the checkpoint", () => {
   const log = logged()
-  it.live("leaves the checkpoint where it is, and the network goes on", () =>
+  it.live("leaves the checkpoint where it is, is counted, and the network goes on", () =>
     Effect.gen(function* () {
       const delivering = new Gate("closed")
       const a = listener("a", { before: (event) => (isRetraction(event) ? Effect.void : delivering.pass) })
@@ -123,10 +136,11 @@ describe("an invalidation to a point that is not behind the checkpoint", () => {
       assert.strictEqual((yield* networkNow(runtime, "test")).checkpoint?.cursor.primary, 0)
       yield* delivering.open
       yield* waitForEnd(runtime, 5)
+      assert.strictEqual(yield* count("blockwatcher_rewinds_refused_total"), 1)
       // Those behind the point had been offered to an idle sink at once: it may have heard of them.
       assert.deepStrictEqual(a.standing(), ["1", "2", "3", "40", "50"])
       assert.isNull(yield* storage.invalidation("test"))
       assert.deepInclude(yield* networkNow(runtime, "test"), { state: "RUNNING", error: null })
-    }).pipe(Effect.provide(log.layer)),
+    }).pipe(Effect.provide(log.layer), counted),
   )
 })

@@ -4,7 +4,7 @@ import { Permanent } from "../../../../core/index.ts"
 import { resourcesOf, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
 import { allTransfers, definitions, Gate, startOver, transfer } from "../faults/support.ts"
-import { isRetraction, lettersOf, listener, waitForEnd, waitForWords } from "./support.ts"
+import { isRetraction, lettersOf, listener, waitForEnd, waitForState, waitForWords } from "./support.ts"
 
 describe("what is retracted", () => {
   it.live("is what was offered; what was never attempted is neither sent nor retracted", () =>
@@ -55,6 +55,24 @@ describe("what is retracted", () => {
     }),
   )
 
+  it.live("is what was under way as well: its attempt is finished first, and what it said is heeded", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)], [transfer(2)])
+      const delivering = new Gate("closed")
+      const a = listener("a", { before: (event) => (isRetraction(event) ? Effect.void : delivering.pass) })
+      const runtime = yield* startRuntime({ plugins: [scriptedSource(feed)], resources: definitions([a.sink]) })
+      yield* delivering.reached
+      feed.fork(0, "x", [transfer(20)], [], [])
+      yield* waitForState(runtime, "INVALIDATING")
+      assert.deepStrictEqual(a.words(), [])
+      yield* delivering.open
+      yield* waitForEnd(runtime, 3)
+      // The second was to follow at once, and is not sent any more.
+      assert.deepStrictEqual(a.words(), ["+1", "-1", "-?", "+20"])
+    }),
+  )
+
   it.live("is also what died, and lies behind the fork; siblings are left alone", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
@@ -95,6 +113,34 @@ describe("what is retracted", () => {
           [2, "RETRACTED"],
         ],
       )
+    }),
+  )
+
+  it.live("by two networks at once is told by each, whatever the other waits for", () =>
+    Effect.gen(function* () {
+      const feeds = { test: new ScriptedFeed(), sibling: new ScriptedFeed() }
+      feeds.test.append([transfer(1)])
+      feeds.sibling.append([transfer(101)])
+      const sending = new Gate("closed")
+      const a = listener("a", { before: (event) => (isRetraction(event) ? sending.pass : Effect.void) })
+      const b = listener("b")
+      const runtime = yield* startRuntime({
+        plugins: [scriptedSource(feeds.test, "test"), scriptedSource(feeds.sibling, "sibling")],
+        resources: {
+          networks: ["test", "sibling"].map((id) => ({ id, module: id, config: {} })),
+          monitors: [allTransfers(["a"]), { ...allTransfers(["b"]), id: "others", network: "sibling" }],
+          sinks: [a.sink, b.sink],
+        },
+      })
+      yield* waitForEnd(runtime, 1)
+      yield* waitForWords(b, ["+101"])
+      feeds.test.fork(0, "x", [transfer(2)])
+      yield* sending.reached
+      feeds.sibling.fork(0, "x", [transfer(102)])
+      yield* waitForWords(b, ["+101", "-101", "+102"])
+      assert.deepStrictEqual(a.words(), ["+1"])
+      yield* sending.open
+      yield* waitForWords(a, ["+1", "-1", "+2"])
     }),
   )
 

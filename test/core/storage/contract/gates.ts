@@ -112,6 +112,17 @@ export const gates = (test: Test): void => {
       assert.deepStrictEqual((yield* storage.mint(owner, again)).rows, [])
     }))
 
+  test("a batch that breaks records, consumes and emits nothing", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* watched()
+      yield* storage.mint(owner, batch([hitAt(threshold(2), 1)]))
+      const broken = match(at(3), { payload: null as unknown as string })
+      yield* Effect.flip(storage.mint(owner, batch([hitAt(threshold(2), 2), broken])))
+      assert.deepStrictEqual(yield* storage.feedPage(standing), [])
+      const { rows } = yield* storage.mint(owner, batch([hitAt(threshold(2), 2)]))
+      assert.deepStrictEqual(digests(rows), [["m-1-0", "m-2-0"]])
+    }))
+
   test("a gate of one is a plain match", () =>
     Effect.gen(function* () {
       const { storage, owner } = yield* watched()

@@ -38,6 +38,30 @@ describe("opening a database", () => {
     }),
   )
 
+  it.effect("keeps dead letters and all else in the file; in memory nothing outlasts its process", () =>
+    Effect.gen(function* () {
+      const letters = (storage: Storage["Service"]) =>
+        Effect.map(storage.deadLetters({ network: "net" }, { after: 0, limit: 10 }), (found) =>
+          found.map(({ reason, payload }) => ({ reason, payload })),
+        )
+      const failed = match(at(1), { failure: "permanent: predicate: no" })
+      for (const [path, kept] of [
+        [file("kept.db"), [{ reason: "permanent: predicate: no", payload: failed.payload }]],
+        [":memory:", []],
+      ] as const) {
+        yield* use(path, (storage) =>
+          Effect.gen(function* () {
+            const owner = yield* storage.claim("net", lease())
+            yield* storage.begin(owner, at(0))
+            yield* storage.mint(owner, batch([failed]))
+            assert.lengthOf(yield* letters(storage), 1)
+          }),
+        )
+        assert.deepStrictEqual(yield* use(path, letters), [...kept])
+      }
+    }),
+  )
+
   it.effect("brings a database of the first version up to date, and goes on with its rows", () =>
     Effect.gen(function* () {
       const path = file("first.db")

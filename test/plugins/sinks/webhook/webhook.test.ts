@@ -34,7 +34,9 @@ describe("a webhook", () => {
       const delivery = matchDelivery(aMatch("m1"))
       yield* sink.deliver(...delivery)
       yield* sink.deliver(...retractedDelivery("m1"))
-      const [first, second] = receiver.requests
+      const digest = digestDelivery([aMatch("m1"), aMatch("m2")])
+      yield* sink.deliver(...digest)
+      const [first, second, third] = receiver.requests
       assert.strictEqual(first?.method, "POST")
       assert.strictEqual(first?.path, "/hooks/1?a=b")
       assert.strictEqual(first?.body.toString(), delivery[1].body)
@@ -45,6 +47,8 @@ describe("a webhook", () => {
       assert.strictEqual(first?.headers["authorization"], "Bearer hunter2")
       assert.strictEqual(second?.body.toString(), '{"type":"retracted","match_id":"m1"}')
       assert.strictEqual(second?.headers["idempotency-key"], "m1-r")
+      assert.strictEqual(third?.body.toString(), digest[1].body)
+      assert.strictEqual(third?.headers["webhook-id"], digest[1].id)
       for (const name of ["webhook-signature", "webhook-timestamp", "blockwatcher-attempt"]) {
         assert.isUndefined(first?.headers[name])
       }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { endOf } from "../../../../core/model/cursor.ts"
+import { endOf, startOf } from "../../../../core/model/cursor.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import type { Anchor } from "../../../../core/plugin/source.ts"
 import { SimulatedChain } from "../../../support/simulator/chain.ts"
@@ -103,6 +103,28 @@ describe("a fork that cuts into what was handed over", () => {
         second.driven.events.map((event) => (event.fields()["args"] as any).value),
         [1019n, 1020n, 1021n],
       )
+    }),
+  )
+})
+
+describe("another chain in place of all that was handed over", () => {
+  live(
+    "is taken back from below the oldest block that is known, at most from below the first",
+    Effect.gen(function* () {
+      for (const [oldest, before] of [
+        [0, -1],
+        [20, 19],
+      ] as const) {
+        const node = yield* simulatedNode(new SimulatedChain().mine(30, valued))
+        const source = yield* makeSource({ ...quick, url: node.url })
+        const { driven } = yield* drive(source, { cursor: startOf(oldest) })
+        yield* until("the head is reached", () => driven.upTo === 30)
+        node.chain = new SimulatedChain({ seed: "other" }).mine(31, valued)
+        yield* until("the run ends", () => driven.exit !== undefined)
+        const { from, cause } = driven.outcome as any
+        assert.deepStrictEqual(from, endOf(before))
+        assert.match(cause, new RegExp(`none of the recorded blocks down to ${oldest} is on the chain any more`))
+      }
     }),
   )
 })
