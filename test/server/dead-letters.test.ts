@@ -107,6 +107,23 @@ describe("mutations of dead letters", () => {
     }),
   )
 
+  it.live("are of letters that show what was to be delivered, a retraction too", () =>
+    Effect.gen(function* () {
+      const { ask, feed, runtime } = yield* serve(2)
+      feed.fork(1, "x", [])
+      yield* waitForLetters(runtime, 3)
+      const { data } = yield* ask(`{ deadLetters(network: "test") { edges { node { kind matchId payload } } } }`)
+      const nodes: ReadonlyArray<Record<string, any>> = data.deadLetters.edges.map(({ node }: any) => node)
+      assert.deepEqual(
+        nodes.map(({ kind }) => kind),
+        ["MATCH", "MATCH", "RETRACTED"],
+      )
+      const [, second, retraction] = nodes
+      assert.deepInclude(second!["payload"], { type: "match", id: second!["matchId"], monitor: "all", network: "test" })
+      assert.deepEqual(retraction!["payload"], { type: "retracted", match_id: second!["matchId"] })
+    }),
+  )
+
   it.live("go on when their client goes away", () =>
     Effect.gen(function* () {
       const { a, url, runtime } = yield* serve(3)

@@ -1,5 +1,5 @@
 import { type DeadLetter, type DeadLetterPage, DeadLetters } from "../../../core/engine/dead-letters.ts"
-import { matchBody } from "../../../core/model/sink-event.ts"
+import { matchBody, retractedBody } from "../../../core/model/sink-event.ts"
 import { builder } from "../builder.ts"
 import { defined, pageSize } from "../input.ts"
 import { run } from "../run.ts"
@@ -39,7 +39,10 @@ export const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implem
       type: "JSON",
       nullable: true,
       description: "What was to be delivered, as it stands on the wire.",
-      resolve: (letter) => (letter.payload === null ? null : JSON.parse(matchBody(letter.payload))),
+      resolve: ({ kind, matchId, payload }) => {
+        if (kind === "retracted") return JSON.parse(retractedBody(matchId))
+        return payload === null ? null : JSON.parse(matchBody(payload))
+      },
     }),
     replayable: t.exposeBoolean("replayable", { description: "Whether a replay would be attempted at present." }),
     whyNot: t.exposeString("whyNot", { nullable: true, description: "The error code that a replay would answer." }),

@@ -178,6 +178,17 @@ describe("bad input is refused with all problems and their paths, and changes no
 })
 
 describe("resources", () => {
+  it.live("take policies at their caps", () =>
+    Effect.gen(function* () {
+      const { putSink, putMonitor } = resourcesOf(yield* start(new ScriptedFeed()))
+      const aggregate = { windowMs: 86_400_000, maxBatch: 10_000 }
+      const capped = yield* putSink({ id: "mine", module: "host:mine", config: {}, aggregate, concurrency: 100 })
+      assert.deepInclude(capped, { aggregate, concurrency: 100, throttle: null })
+      const gate = { type: "threshold", count: 10_000, windowMs: 24 * 86_400_000, by: null } as const
+      assert.deepStrictEqual((yield* putMonitor({ ...monitor, gate })).gate, gate)
+    }),
+  )
+
   it.live("show sensitive config masked, and a put of the mask keeps what is stored", () =>
     Effect.gen(function* () {
       const runtime = yield* start(new ScriptedFeed())
