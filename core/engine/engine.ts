@@ -303,7 +303,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     put,
     retry,
     ...deletions,
-    pauseSink: pauses.set,
+    pauseSink: (id, paused) => Effect.andThen(pauses.set(id, paused), refresh(catalog.networksOfSink(id))),
     pauseNetwork: (id, paused) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.pause(paused)),
     takeBack: (id, what) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.takeBack(what)),
     supervisor: supervisors.running,

@@ -31,6 +31,8 @@ export class NetworkCondition {
   failure: string | null = null
   /** Why the last pipeline broke. */
   fault: string | null = null
+  /** Which FAILED sinks the network goes on without, in words; empty when there are none. */
+  without = ""
   /** Who runs the network instead of this process. */
   heldBy: string | null = null
   /** What is being taken back, in words. */

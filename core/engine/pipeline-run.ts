@@ -159,6 +159,13 @@ const work = Effect.fnUntraced(function* (
     return known ? Effect.void : Effect.logError(`the network is FAILED: ${reason}`)
   }
 
+  /** Says once which sinks the network goes on without. */
+  const tellWithout = (without: string) => {
+    const known = condition.without === without
+    condition.without = without
+    return known || without === "" ? Effect.void : Effect.logWarning(`the network does not wait: ${without}`)
+  }
+
   const refresh = Effect.fnUntraced(function* () {
     options.publishInterests()
     const readiness = readinessOf(catalog, sinks, network)
@@ -172,6 +179,7 @@ const work = Effect.fnUntraced(function* (
     // A feed whose start was resolved goes on without monitors: it is simply quiet.
     const begun = running.minted() !== null
     if (readiness._tag === "Waiting" && !(readiness.idle && begun)) return yield* rest
+    yield* tellWithout(readiness._tag === "Ready" ? readiness.without.join("; ") : "")
     if (revision === present && !failed) return
     revision = present
     condition.phase = "working"

@@ -56,6 +56,8 @@ export const takeUpResources = Effect.fnUntraced(function* (
       yield* putSink(sink)
       otherSinks.add(id)
     }
+    // Networks wait for a FAILED sink unless it is paused.
+    if (sinks.handle(id).paused !== sink.paused) otherSinks.add(id)
     pauses.takeUp(id, sink.paused)
   }
   const left = new Map(catalog.monitors)

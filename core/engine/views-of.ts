@@ -59,7 +59,7 @@ export const sinkView = (
   ...sinkActivity(handle),
 })
 
-/** One that cannot be built says so first: its networks wait for it, paused or not. */
+/** One that cannot be built says so first: a resume alone does not let it go on. */
 const sinkActivity = ({ error, paused }: SinkHandle): Pick<SinkView, "state" | "error"> => {
   if (error !== null) return { state: "FAILED", error: paused === null ? error : `${error} (and paused: ${paused})` }
   return paused === null ? { state: "RUNNING", error: null } : { state: "PAUSED", error: paused }
