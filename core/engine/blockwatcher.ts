@@ -7,7 +7,9 @@ import { Secrets } from "../plugin/secrets.ts"
 import type { Plugin } from "../plugin/sink.ts"
 import { StorageError } from "../storage/error.ts"
 import { Storage } from "../storage/storage.ts"
+import { checkBuffers } from "./check-buffers.ts"
 import { checkDefinitions } from "./check-definitions.ts"
+import { checkFixed } from "./check-fixed.ts"
 import { DeadLetters } from "./dead-letters.ts"
 import { defaultSettings, Engine, type EngineSettings } from "./engine.ts"
 import { type Conflict, Refused } from "./error.ts"
@@ -99,7 +101,11 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
   yield* engine.exclusively(
     Effect.gen(function* () {
       const checked = yield* checkDefinitions({ catalog: engine.catalog, sinks: engine.sinks, plugins }, set)
-      if (Result.isSuccess(checked)) return yield* engine.put(checked.success, [])
+      if (Result.isSuccess(checked)) {
+        yield* checkFixed(engine.catalog, plugins, storage, checked.success.networks)
+        yield* checkBuffers(engine.catalog, engine.sinks, storage, checked.success.sinks)
+        return yield* engine.put(checked.success, [])
+      }
       const problems = checked.failure.flatMap(({ kind, index, problems: own }) => under(`${kind}s.${index}`, own))
       return yield* new Refused({ resource: "the set of resources", problems })
     }),

@@ -176,15 +176,16 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   yield* Effect.addFinalizer(() => supervisors.stopAll)
 
   /**
-   * The networks whose pipelines are opened again with a sink's new definition: a worker that began to read a durable buffer
-   * goes on so.
+   * The networks whose pipelines are opened again with a sink's new definition: a worker serves one kind of buffer. Any may
+   * have rows of it, or be about to mint some.
    */
   const reopenedBy = Effect.fnUntraced(function* ({ definition: { id, buffer } }: Stored<SinkDefinition>) {
-    if (buffer === "DURABLE" || sinks.get(id)?.definition.buffer !== "DURABLE") return []
-    const owing = yield* Effect.filter(supervisors.networks(), (network) =>
+    const before = sinks.get(id)?.definition.buffer
+    if (before !== undefined) return before === buffer ? [] : supervisors.networks()
+    // Rows may be owed to one that is made again.
+    return yield* Effect.filter(supervisors.networks(), (network) =>
       Effect.map(storage.oldestOwed(network, id), (since) => since !== null),
     )
-    return [...new Set([...owing, ...catalog.networksOfSink(id)])]
   })
 
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {

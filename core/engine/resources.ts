@@ -9,6 +9,7 @@ import type { NotOwner, StorageError } from "../storage/error.ts"
 import { Storage } from "../storage/storage.ts"
 import type { ResourceKind, Stored } from "../storage/stored.ts"
 import { type CheckedSet, checkDefinitions, type DefinitionSet } from "./check-definitions.ts"
+import { checkBuffers } from "./check-buffers.ts"
 import { checkFixed } from "./check-fixed.ts"
 import { Engine } from "./engine.ts"
 import { Conflict, NotFound, Refused } from "./error.ts"
@@ -121,6 +122,7 @@ const makeResources = Effect.fnUntraced(function* () {
           return yield* new Conflict({ reason: `${kind} "${taken.id}" ${is}, not at ${options.ifRevision}` })
         }
         yield* checkFixed(catalog, plugins, storage, checked.success.networks)
+        yield* checkBuffers(catalog, sinks, storage, checked.success.sinks)
         if (options.validateOnly === true) return taken.view
         yield* taken.revision === stored ? engine.retry(kind, taken.id) : engine.put(checked.success, [])
         return taken.view

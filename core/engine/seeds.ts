@@ -8,6 +8,7 @@ import { Storage } from "../storage/storage.ts"
 import type { ResourceKind } from "../storage/stored.ts"
 import { revisionOf } from "./canonical.ts"
 import { checkDefinitions } from "./check-definitions.ts"
+import { checkBuffers } from "./check-buffers.ts"
 import { checkFixed } from "./check-fixed.ts"
 import { Engine } from "./engine.ts"
 import { type Conflict, Refused } from "./error.ts"
@@ -97,6 +98,7 @@ const makeSeeds = Effect.fnUntraced(function* () {
     if (changed.length === 0) return 0
     const set = checked.success
     yield* checkFixed(catalog, plugins, storage, set.networks)
+    yield* checkBuffers(catalog, sinks, storage, set.sinks)
     if (!store) return changed.length
     const definitions = {
       network: set.networks.map(({ definition }) => definition),

@@ -85,6 +85,7 @@ export const makeTakingBack = (options: {
     const worker = makeSinkWorker({
       sink,
       handle,
+      isDurable: false,
       storage,
       owner,
       lease,
@@ -110,8 +111,8 @@ export const makeTakingBack = (options: {
       }
       yield* worker.end
     })
-    // Once the worker has given up, nobody takes what would still be fed; a sink that gets a durable buffer is left to it.
-    yield* Effect.raceFirst(worker.run, Effect.raceFirst(Effect.andThen(feed, Effect.never), handle.untilDurable()))
+    // Once the worker has given up, nobody takes what would still be fed.
+    yield* Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never))
     if (policy.givenUp === 0) return
     yield* Effect.logError(
       `${policy.givenUp} retractions were given up unsent, for the sink is down; kept as dead letters: the receiver ` +

@@ -24,7 +24,6 @@ export class Intake<E> {
   readonly #toItem: (row: DeliveryRow) => WorkItem | null
   #units: Array<Unit> = []
   #rows = 0
-  #limit = CAPACITY
   /** Rows that are owed again: they come first. */
   #again: Array<WorkItem> = []
   /** The last row that was read or handed over. */
@@ -32,7 +31,7 @@ export class Intake<E> {
   /** The rows of a digest at the end of a page, to which those of the next may belong. */
   #torn: ReadonlyArray<WorkItem> = []
   #unread: boolean
-  #pulls = false
+  readonly #pulls: boolean
   #ended = false
   #closed = false
   readonly #arrived = Latch.makeUnsafe(false)
@@ -40,14 +39,15 @@ export class Intake<E> {
   readonly #readBack: Latch.Latch
 
   /**
-   * @param unread whether there are owed rows to read first
+   * @param rows `owed`: there are owed rows to read first; `pulled`: all are read from the database
    * @param toItem null for a row that somebody else delivers
    */
-  constructor(read: ReadOwed<E>, unread: boolean, toItem: (row: DeliveryRow) => WorkItem | null) {
+  constructor(read: ReadOwed<E>, rows: "handed" | "owed" | "pulled", toItem: (row: DeliveryRow) => WorkItem | null) {
     this.#read = read
     this.#toItem = toItem
-    this.#unread = unread
-    this.#readBack = Latch.makeUnsafe(!unread)
+    this.#pulls = rows === "pulled"
+    this.#unread = rows !== "handed"
+    this.#readBack = Latch.makeUnsafe(rows !== "owed")
   }
 
   /** Whether there is nothing to take, neither from memory nor, as far as is known, from the database. */
@@ -69,16 +69,9 @@ export class Intake<E> {
     return this.#ended
   }
 
-  /** Completes when the owed rows of before are read, and what is handed over is in order behind them. */
+  /** Completes when what is handed over is in order behind the owed rows of before: they are read, or it pulls. */
   get readBack(): Effect.Effect<void> {
     return this.#readBack.await
-  }
-
-  /** From now on rows are not handed over, but read from behind the last one that was. */
-  pull(): void {
-    this.#pulls = true
-    this.#unread = true
-    this.#arrived.openUnsafe()
   }
 
   /** Says, while it pulls, that there are new rows to read. */
@@ -87,20 +80,16 @@ export class Intake<E> {
     this.#arrived.openUnsafe()
   }
 
-  /**
-   * Hands over rows in `seq` order; waits while there are too many.
-   *
-   * @param relief once it completes, nobody need wait any more
-   */
-  hand(items: ReadonlyArray<WorkItem>, relief: Effect.Effect<void> = Effect.never): Effect.Effect<void> {
-    return this.#handUnits(toUnits(items), 0, relief)
+  /** Hands over rows in `seq` order; waits while there are too many. */
+  hand(items: ReadonlyArray<WorkItem>): Effect.Effect<void> {
+    return this.#handUnits(toUnits(items), 0)
   }
 
-  #handUnits(units: ReadonlyArray<Unit>, from: number, relief: Effect.Effect<void>): Effect.Effect<void> {
+  #handUnits(units: ReadonlyArray<Unit>, from: number): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#closed) return Effect.void
       let next = from
-      while (next < units.length && this.#rows < this.#limit) {
+      while (next < units.length && this.#rows < CAPACITY) {
         const unit = units[next++]!
         this.#push(unit)
         this.#position = Math.max(this.#position, unit.items.at(-1)!.row.seq)
@@ -108,11 +97,8 @@ export class Intake<E> {
       // Whoever waits for it goes on at once: not before everything is there that it can take.
       if (next > from) this.#arrived.openUnsafe()
       if (next === units.length) return Effect.void
-      if (this.#rows >= this.#limit) this.#room.closeUnsafe()
-      const relieved = Effect.map(relief, () => {
-        this.#limit = Number.POSITIVE_INFINITY
-      })
-      return Effect.andThen(Effect.raceFirst(this.#room.await, relieved), () => this.#handUnits(units, next, relief))
+      if (this.#rows >= CAPACITY) this.#room.closeUnsafe()
+      return Effect.andThen(this.#room.await, () => this.#handUnits(units, next))
     })
   }
 
@@ -199,7 +185,7 @@ export class Intake<E> {
         if (mayGoOn) this.#unread = true
         this.#torn = mayGoOn && items.at(-1)?.row.digest != null ? units.pop()!.items : []
         for (const unit of units) this.#push(unit)
-        if (!this.#unread && !this.#pulls) this.#readBack.openUnsafe()
+        if (!this.#unread) this.#readBack.openUnsafe()
       })
     })
   }

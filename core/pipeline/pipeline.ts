@@ -58,6 +58,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly status: PipelineStatus
   readonly interests: InterestVersions
   readonly sinksOf: SinksOf
+  /** Whether a sink has a durable buffer does not change while a pipeline is open. */
   readonly sinkHandle: (sink: string) => SinkHandle
   /** Whether a replay delivers a row: the pipeline leaves it alone. */
   readonly isReplaying: (seq: number) => boolean
@@ -126,16 +127,16 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   const clock = yield* Clock.Clock
   const owedSinks = new Set(yield* storage.owedSinks(network))
   const workers = new Map<string, SinkWorker>()
-  /** How the age of a buffer is shown, for sinks that have had none yet. */
-  const hiddenBuffers = new Map<string, ReturnType<typeof exposeBuffer>>()
   const workerFibers: Array<Fiber.Fiber<void, PipelineFault>> = []
   const ensureWorker = Effect.fnUntraced(function* (sink: string) {
     const existing = workers.get(sink)
     if (existing !== undefined) return existing
+    const handle = options.sinkHandle(sink)
     const age = new BufferAge({ network, sink, storage, status, clock })
     const worker = makeSinkWorker({
       sink,
-      handle: options.sinkHandle(sink),
+      handle,
+      isDurable: handle.isDurable,
       storage,
       owner,
       lease,
@@ -151,20 +152,10 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     })
     workers.set(sink, worker)
     workerFibers.push(yield* supervise(worker.run))
-    hiddenBuffers.set(
-      sink,
-      exposeBuffer(network, sink, () => (worker.isIdle() ? 0 : age.seconds)),
-    )
-    yield* showBuffer(sink, worker)
+    if (worker.pulls) {
+      yield* exposeBuffer(network, sink, () => (worker.isIdle() ? 0 : age.seconds)).pipe(Scope.provide(scope))
+    }
     return worker
-  })
-
-  /** Shows the age of a durable buffer from when its sink has one. */
-  const showBuffer = Effect.fnUntraced(function* (sink: string, worker: SinkWorker) {
-    const expose = hiddenBuffers.get(sink)
-    if (expose === undefined || !worker.takeUpBuffer()) return
-    hiddenBuffers.delete(sink)
-    yield* Scope.provide(expose, scope)
   })
 
   /** Completes when a sink's owed rows of earlier runs are on their way; what is minted now follows behind them. */
@@ -182,7 +173,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     }
     for (const [sink, list] of bySink) {
       const worker = yield* ensureWorker(sink)
-      if (worker.pulls()) worker.wake()
+      if (worker.pulls) worker.wake()
       else yield* worker.enqueue(list)
     }
   })
@@ -204,11 +195,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       const worker = workers.get(sink)
       return worker === undefined ? 0 : worker.room()
     },
-    pulls: Effect.fnUntraced(function* (sink: string) {
-      const worker = yield* ensureWorker(sink)
-      yield* showBuffer(sink, worker)
-      return worker.pulls()
-    }),
+    isDurable: (sink) => options.sinkHandle(sink).isDurable,
     dispatch,
     onShown: options.onShown,
     minted: () => minted,

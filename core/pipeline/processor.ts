@@ -68,8 +68,8 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   /** How many rows a sink's worker takes at once: 0 while it is busy, null when it never does. */
   readonly room: (sink: string) => number | null
-  /** Whether a sink's rows are not handed over but read by its worker, for a durable buffer. */
-  readonly pulls: (sink: string) => Effect.Effect<boolean>
+  /** Whether a sink has a durable buffer. */
+  readonly isDurable: (sink: string) => boolean
   readonly dispatch: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
   readonly minted: () => Cursor | null
@@ -107,8 +107,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     const sinks = [...new Set(matches.flatMap((match) => match.sinks))]
     for (let turn = 0; turn < TURNS && sinks.some((sink) => options.room(sink) === 0); turn++) yield* Effect.yieldNow
     const offer = new Map(sinks.map((sink) => [sink, options.room(sink) ?? 0]))
-    const durable = new Set<string>()
-    for (const sink of sinks) if (yield* options.pulls(sink)) durable.add(sink)
+    const durable = new Set(sinks.filter(options.isDurable))
     // A monitor that was edited since it was matched has another revision, whose first batch is still to come.
     const effective = seen.filter(({ monitor }) => !options.isEffective(monitor))
     const checkpoint = matches.length === 0 && tracker.inFlight === 0 ? upTo : null

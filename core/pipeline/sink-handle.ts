@@ -56,11 +56,6 @@ export class SinkHandle {
     return this.#isDurable
   }
 
-  /** Completes once it has a durable buffer. */
-  untilDurable(): Effect.Effect<void> {
-    return Effect.suspend(() => (this.#isDurable ? Effect.void : Effect.andThen(this.changed, this.untilDurable())))
-  }
-
   /** Why it is paused, for all networks; null while it is not. */
   get paused(): string | null {
     return this.#paused

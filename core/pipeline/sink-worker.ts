@@ -16,12 +16,7 @@ export interface SinkWorker {
   /** Hands over rows from before that are owed again; waits for nothing. */
   readonly enqueueAgain: (items: ReadonlyArray<WorkItem>) => void
   /** Whether it reads its rows from the database by itself: it is woken instead of handed them. */
-  readonly pulls: () => boolean
-  /**
-   * Begins to pull if the sink has a durable buffer by now, and stays so. To be called when everything that was minted before
-   * is handed over; answers whether it pulls.
-   */
-  readonly takeUpBuffer: () => boolean
+  readonly pulls: boolean
   /** Says that rows were minted for it to read. */
   readonly wake: () => void
   /** Completes when the owed rows of earlier runs are read, or need not be waited for. */
@@ -51,14 +46,13 @@ type Fault = StorageError | NotOwner
 const CHUNK = 64
 
 export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
-  const { sink, handle, storage, owner, status, draining } = options
+  const { sink, handle, isDurable, storage, owner, status, draining } = options
   const runner = makeUnitRunner(options)
   const intake = new Intake<Fault>(
     (page) => storage.owed(owner.network, sink, page).pipe(untilStored(status)),
-    options.readsOwed,
+    isDurable ? "pulled" : options.readsOwed ? "owed" : "handed",
     options.toItem,
   )
-  if (handle.isDurable) intake.pull()
   const batch = new OpenBatch()
   const inFlight = new InFlight()
   let waiting = true
@@ -67,7 +61,7 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
   const limit = () => handle.runtime?.concurrency ?? 1
 
   /** What the sink's matches are gathered by at present: nothing, if they are refused. */
-  const aggregate = () => (handle.paused === null || handle.isDurable ? (handle.runtime?.aggregate ?? null) : null)
+  const aggregate = () => (handle.paused === null || isDurable ? (handle.runtime?.aggregate ?? null) : null)
 
   const hasMore = () => !intake.isEmpty || !batch.isEmpty
 
@@ -100,7 +94,7 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
 
     /** Waits until it is known how the sink is to be served; false when the pipeline drains before. */
     const untilKnown: Effect.Effect<boolean> = Effect.suspend(() => {
-      const { runtime, changed, paused, isDurable, error } = handle
+      const { runtime, changed, paused, error } = handle
       if (paused === null ? runtime !== null : !isDurable) return Effect.succeed(true)
       if (!isDurable) status.sinks.set(sink, error ?? "it is being built")
       return Effect.raceFirst(Effect.as(changed, true), Effect.as(draining.begun, false)).pipe(
@@ -151,24 +145,14 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
   })
 
   return {
-    enqueue: (items) => intake.hand(items, handle.untilDurable()),
+    enqueue: (items) => intake.hand(items),
     enqueueAgain: (items) => intake.handAgain(items),
-    pulls: () => intake.pulls,
-    takeUpBuffer: () => {
-      if (handle.isDurable && !intake.pulls) intake.pull()
-      return intake.pulls
-    },
+    pulls: intake.pulls,
     wake: () => intake.wake(),
-    readBack: Effect.raceFirst(
-      intake.readBack,
-      Effect.andThen(
-        handle.untilDurable(),
-        Effect.sync(() => intake.pull()),
-      ),
-    ),
+    readBack: intake.readBack,
     isIdle,
     room: () => {
-      const { runtime, paused, isDurable } = handle
+      const { runtime, paused } = handle
       if (runtime === null || paused !== null || isDurable) return null
       if (runtime.throttle !== null || runtime.aggregate !== null) return null
       return isIdle() ? intake.capacity : 0

@@ -17,6 +17,8 @@ import { halvesOf, isRetraction, nameOf, offersOf, toSent, type Unit, withoutLef
 export interface UnitRunnerOptions {
   readonly sink: string
   readonly handle: SinkHandle
+  /** Whether the rows are those of a durable buffer; another kind of buffer needs another worker. */
+  readonly isDurable: boolean
   readonly storage: Storage["Service"]
   readonly owner: Owner
   readonly lease: HeldLease
@@ -64,7 +66,7 @@ type Dead = DeliveryResult & { readonly _tag: "Dead" }
 const SINK_DOWN: Dead = { _tag: "Dead", attempts: 0, reason: "transient: sink down", judged: false, failure: null }
 
 export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
-  const { sink, handle, storage, owner, lease, metrics, status, settler, draining, policy } = options
+  const { sink, handle, isDurable, storage, owner, lease, metrics, status, settler, draining, policy } = options
   const window = new ThrottleWindow()
   /** Why units are refused at present, which is told once. */
   let refusing: string | null = null
@@ -76,7 +78,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
 
   /** A durable buffer's rows hold nobody up, but for those that came before the sink had one. */
   const showTrouble = (reason: string | null, { items }: Unit) => {
-    const holdsUp = !handle.isDurable || items.some(({ slot }) => slot !== null)
+    const holdsUp = !isDurable || items.some(({ slot }) => slot !== null)
     if (reason === null || !holdsUp) status.sinks.delete(sink)
     else status.sinks.set(sink, reason)
   }
@@ -92,12 +94,12 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     Effect.suspend(() => {
       const allowed = policy.next(runtime)
       if (allowed === null) return Effect.succeed(SINK_DOWN)
-      const retry = handle.isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
+      const retry = isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
       const { event, delivery } = toSent(unit)
       const onRetry = (reason: string, attempt: number) => {
         showTrouble(reason, unit)
         metrics.count("failedAttempts", 1, { sink })
-        const count = handle.isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
+        const count = isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
         return Effect.logWarning(`${nameOf(unit)} failed (${count}): ${reason}`).pipe(annotate(unit))
       }
       return deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry })
@@ -164,7 +166,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
 
   /** What follows from a match that the throttle does not let in; false when the pipeline drains. */
   const holdBack = Effect.fnUntraced(function* (run: Run, throttle: Throttle, changed: Effect.Effect<void>) {
-    if (handle.isDurable) {
+    if (isDurable) {
       const wait = window.waitMs(throttle, yield* Clock.currentTimeMillis)
       return yield* rest(Effect.raceFirst(Effect.sleep(wait), changed))
     }
@@ -251,7 +253,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       if (run.next === run.units.length) return true
       const { runtime, changed, paused } = handle
       const next = run.units[run.next]!
-      if (paused !== null && !handle.isDurable) {
+      if (paused !== null && !isDurable) {
         showTrouble(null, next)
         yield* refuse(run, run.units.length, `permanent: sink paused: ${paused}`)
         continue

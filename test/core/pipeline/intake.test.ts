@@ -9,14 +9,14 @@ class Table {
   rows: Array<DeliveryRow> = []
   reads = 0
 
-  readonly intake = (unread: boolean, leftOut: ReadonlySet<number> = new Set()) =>
+  readonly intake = (rows: "handed" | "owed" | "pulled", leftOut: ReadonlySet<number> = new Set()) =>
     new Intake<never>(
       ({ afterSeq, limit }) =>
         Effect.sync(() => {
           this.reads++
           return this.rows.filter(({ seq }) => seq > afterSeq).slice(0, limit)
         }),
-      unread,
+      rows,
       (row) => (leftOut.has(row.seq) ? null : { row, slot: null }),
     )
 }
@@ -41,7 +41,7 @@ describe("what a worker takes its rows from", () => {
         ...range(1_251, 1_900).map((seq) => owedRow(seq, { digest: "long" })),
         ...range(1_901, 1_902).map((seq) => owedRow(seq, { digest: "short" })),
       ]
-      const intake = table.intake(true)
+      const intake = table.intake("owed")
       const back = yield* Effect.forkChild(intake.readBack, { startImmediately: true })
       // As much as may wait in memory.
       assert.strictEqual((yield* take(intake)).length, 1_024)
@@ -58,7 +58,7 @@ describe("what a worker takes its rows from", () => {
 
   it.effect("lets who hands over wait while more than 1,024 rows wait", () =>
     Effect.gen(function* () {
-      const intake = new Table().intake(false)
+      const intake = new Table().intake("handed")
       const handing = yield* Effect.forkChild(intake.hand(range(1, 1_100).map((seq) => owedItem(seq))), {
         startImmediately: true,
       })
@@ -73,13 +73,12 @@ describe("what a worker takes its rows from", () => {
     }),
   )
 
-  it.effect("reads on from behind what it was handed once it pulls, as often as it is woken", () =>
+  it.effect("reads on while it pulls, as often as it is woken", () =>
     Effect.gen(function* () {
       const table = new Table()
-      const intake = table.intake(false)
-      yield* intake.hand([owedItem(1), owedItem(2)])
       table.rows = range(1, 3).map((seq) => owedRow(seq))
-      intake.pull()
+      const intake = table.intake("pulled")
+      yield* intake.readBack
       assert.deepStrictEqual(yield* takeAll(intake), [[1], [2], [3]])
       assert.deepStrictEqual(yield* take(intake), [])
       const { reads } = table
@@ -97,8 +96,7 @@ describe("what a worker takes its rows from", () => {
     Effect.gen(function* () {
       const table = new Table()
       table.rows = range(1, 300).map((seq) => owedRow(seq))
-      const intake = table.intake(true, new Set([2]))
-      intake.pull()
+      const intake = table.intake("pulled", new Set([2]))
       assert.deepStrictEqual(yield* take(intake, 2), [[1], [3]])
       // One from before what was read, and one that lies ahead of it.
       intake.handAgain([owedItem(0, { kind: "retracted" }), owedItem(299, { kind: "retracted" })])
@@ -117,8 +115,7 @@ describe("what a worker takes its rows from", () => {
     Effect.gen(function* () {
       const table = new Table()
       table.rows = range(1, 1_000).map((seq) => owedRow(seq))
-      const intake = table.intake(true)
-      intake.pull()
+      const intake = table.intake("pulled")
       yield* take(intake, 10)
       intake.end()
       assert.strictEqual((yield* takeAll(intake)).length, 246)

@@ -163,6 +163,31 @@ describe("a durable buffer", () => {
     }),
   )
 
+  it.live("is not given up for a throttle that would make dead letters of what waits", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append(range(1, 5).map(transfer))
+      const a = downAtFirst()
+      const runtime = yield* startRuntime({ plugins: [scriptedSource(feed)], resources: definitions([a.sink]) })
+      yield* waitFor("it was tried", () => a.attempts.length > 0)
+      const { putSink } = resourcesOf(runtime)
+      const memory = { id: "a", module: "host:a", config: {}, buffer: "MEMORY" }
+      const throttle = { maxDeliveries: 1, windowMs: 3_600_000 }
+      assert.strictEqual(
+        (yield* Effect.flip(putSink({ ...memory, throttle }))).message,
+        'sink "a" cannot give up its durable buffer yet: network "test" still owes it deliveries, of which its throttle would make dead letters; wait until they are sent, or put it without a throttle first',
+      )
+      a.health.up = true
+      yield* putSink(memory)
+      yield* waitForWords(a, plus(1, 5))
+      yield* putSink({ ...memory, buffer: "DURABLE" })
+      yield* putSink({ ...memory, throttle })
+      feed.append([6, 7].map(transfer))
+      yield* waitForWords(a, plus(1, 6))
+      assert.strictEqual((yield* waitForLetters(runtime, 1))[0]!.what, "+7")
+    }),
+  )
+
   it.live("frees a network at once that waited for the sink", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
