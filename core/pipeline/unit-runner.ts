@@ -167,8 +167,9 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
   /** What follows from a match that the throttle does not let in; false when the pipeline drains. */
   const holdBack = Effect.fnUntraced(function* (run: Run, throttle: Throttle, changed: Effect.Effect<void>) {
     if (isDurable) {
+      const change = Effect.raceFirst(changed, window.changed)
       const wait = window.waitMs(throttle, yield* Clock.currentTimeMillis)
-      return yield* rest(Effect.raceFirst(Effect.sleep(wait), changed))
+      return yield* rest(Number.isFinite(wait) ? Effect.raceFirst(Effect.sleep(wait), change) : change)
     }
     let end = run.next
     while (end < run.units.length && !isRetraction(run.units[end]!)) end++
