@@ -227,6 +227,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       ),
     settled: processor.settled,
     handOver: Effect.fnUntraced(function* (rows: ReadonlyArray<DeliveryRow>) {
+      // A worker that is made behind the drain would not be told to end; the rows are owed to the next start.
+      if (draining.isBegun) return
       for (const [sink, ofSink] of Map.groupBy(rows, (each) => each.sink)) {
         const worker = yield* ensureWorker(sink)
         worker.enqueueAgain(ofSink.map((again) => ({ row: again, slot: null })))
