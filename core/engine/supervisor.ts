@@ -20,6 +20,7 @@ import { readinessOf } from "./readiness.ts"
 import { makeReplays, type Replays } from "./replays/replays.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 import type { Command } from "./supervisor-command.ts"
+import { makeRetractions, type RetractionOptions, type RetractionsOf } from "./retractions.ts"
 import { makeTakingBack, takingBackTo } from "./taking-back.ts"
 
 /** What may be done to the rows of a network for as long as this process owns it. */
@@ -192,30 +193,51 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     }
   })
 
+  /** Runs what sends something until something else comes, and leaves it then; null if it did not get to its end. */
+  const makingWay = Effect.fnUntraced(function* <A>(
+    run: Effect.Effect<A, PipelineFault, Scope.Scope>,
+    leave: Effect.Effect<void>,
+    until: Effect.Effect<unknown>,
+  ) {
+    const fiber = yield* Effect.forkScoped(run)
+    yield* Effect.raceFirst(Effect.asVoid(Fiber.await(fiber)), Effect.asVoid(until))
+    yield* leave
+    // A stop waits for the attempts under way. Whatever else comes is not kept waiting: they are made again.
+    const grace = condition.ending === "leave" ? options.drainTimeoutMs : 0
+    const exit = yield* Effect.timeoutOption(Fiber.await(fiber), grace)
+    if (Option.isSome(exit)) return yield* exit.value
+    yield* Fiber.interrupt(fiber)
+    return null
+  })
+
+  const retractionsOf = (owned: Ownership): RetractionOptions => ({
+    network,
+    ownership: owned,
+    storage,
+    status: condition.status,
+    metrics,
+    sinkHandle: sinks.handle,
+    onGone: options.onGone,
+  })
+
   const takeBack = Effect.fnUntraced(function* (owned: Ownership, invalidation: Invalidation) {
     condition.takingBack = takingBackTo(invalidation.from)
     yield* Effect.logInfo(`${condition.takingBack}: ${invalidation.cause}`)
     const taking = makeTakingBack({
-      network,
-      ownership: owned,
-      storage,
-      status: condition.status,
-      metrics,
+      ...retractionsOf(owned),
       journalDepth: options.journalDepth(),
       invalidation,
-      sinkHandle: sinks.handle,
-      onGone: options.onGone,
       onShown: (position) => hub.shown(network, position),
     })
-    const fiber = yield* Effect.forkScoped(taking.run)
-    yield* Effect.raceFirst(Fiber.await(fiber), interruption)
-    yield* taking.leave
-    // A stop waits for the attempts under way. Whatever else comes is not kept waiting: they are made again.
-    const grace = condition.ending === "leave" ? options.drainTimeoutMs : 0
-    const exit = yield* Effect.timeoutOption(Fiber.await(fiber), grace)
-    if (Option.isNone(exit)) return yield* Fiber.interrupt(fiber)
-    if ((yield* exit.value) !== null) yield* options.onClaimed.pipe(untilStored(condition.status))
+    const rewound = yield* makingWay(taking.run, taking.leave, interruption)
+    if (rewound !== null) yield* options.onClaimed.pipe(untilStored(condition.status))
   })
+
+  /** Sends retractions while no pipeline runs, until all are sent or something else is to be done. */
+  const sendRetractions = (owned: Ownership, of: RetractionsOf, until: Effect.Effect<unknown>) => {
+    const { send, leave } = makeRetractions(retractionsOf(owned), of)
+    return Effect.map(makingWay(send, leave, until), (done) => done === true)
+  }
 
   /** Looks at the rows and does what follows from them; answers whether there is more to do. */
   const step = Effect.fnUntraced(function* (
@@ -233,10 +255,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       yield* takeBack(owned, invalidation)
       return true
     }
-    if (condition.ending !== null) return false
+    if (condition.ending !== null) {
+      // Its rows go with it: who heard of what was taken back must hear of that first.
+      yield* replays.rest(options.drainTimeoutMs)
+      return !(yield* sendRetractions(owned, "deletion", interruption))
+    }
     replays.resume()
     if (condition.paused) {
-      yield* Queue.peek(commands)
+      yield* sendRetractions(owned, "rest", Queue.peek(commands))
       return true
     }
     condition.status.begin()

@@ -32,6 +32,8 @@ export interface SinkWorker {
 }
 
 export interface SinkWorkerOptions extends UnitRunnerOptions {
+  /** The rows that it reads; all unless set. */
+  readonly kind?: DeliveryRow["kind"]
   /** Whether owed rows of earlier runs are to be read first. */
   readonly readsOwed: boolean
   /** An owed row as it is delivered; null for one that somebody else delivers. */
@@ -48,8 +50,9 @@ const CHUNK = 64
 export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
   const { sink, handle, isDurable, storage, owner, status, draining } = options
   const runner = makeUnitRunner(options)
+  const kind = options.kind === undefined ? {} : { kind: options.kind }
   const intake = new Intake<Fault>(
-    (page) => storage.owed(owner.network, sink, page).pipe(untilStored(status)),
+    (page) => storage.owed(owner.network, sink, { ...page, ...kind }).pipe(untilStored(status)),
     isDurable ? "pulled" : options.readsOwed ? "owed" : "handed",
     options.toItem,
   )
