@@ -38,12 +38,13 @@ export class NetworkCondition {
   /** What is being taken back, in words. */
   takingBack: string | null = null
 
-  activity(readiness: Readiness): NetworkActivity {
+  /** @param now in ms */
+  activity(readiness: Readiness, now: number): NetworkActivity {
     const { status, pipeline, phase } = this
     const working = pipeline !== null && (status.reading || phase === "completed")
     const waits = readiness._tag === "Waiting" && !(readiness.idle && working) && !this.#rests
     const waiting = waits ? readiness.reason : null
-    const trouble = this.#trouble
+    const trouble = this.#trouble(now)
     return {
       state: this.#state(working),
       error: trouble ?? waiting,
@@ -58,8 +59,8 @@ export class NetworkCondition {
     return this.paused || this.heldBy !== null || this.takingBack !== null
   }
 
-  get #trouble(): string | null {
-    const { trouble } = this.status
+  #trouble(now: number): string | null {
+    const trouble = this.status.trouble(now)
     if (this.heldBy !== null) return trouble
     if (this.takingBack !== null) return trouble === null ? null : `${this.takingBack}: ${trouble}`
     return (this.paused ? null : this.failure) ?? this.fault ?? trouble

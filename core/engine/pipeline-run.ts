@@ -150,12 +150,15 @@ const work = Effect.fnUntraced(function* (
     condition.phase = "working"
     status.reading = false
     status.source = null
+    // Nobody looks any more: what was seen last says nothing of the lag.
+    status.head = null
     return source.stop
   })
 
   const fail = (reason: string) => {
     const known = condition.failure === reason
     condition.failure = reason
+    status.head = null
     return known ? Effect.void : Effect.logError(`the network is FAILED: ${reason}`)
   }
 

@@ -1,5 +1,5 @@
-import { Effect, Fiber, type Scope } from "effect"
-import { byDefinition, Probation } from "../pipeline/attempt-policy.ts"
+import { Clock, Effect, Fiber, type Scope } from "effect"
+import { type AttemptPolicy, byDefinition, Probation } from "../pipeline/attempt-policy.ts"
 import { beforeAll, Draining } from "../pipeline/draining.ts"
 import type { NetworkMetrics } from "../pipeline/metrics.ts"
 import { untilStored } from "../pipeline/persist.ts"
@@ -61,8 +61,13 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
     }
   })
 
-  const workerFor = (sink: string, settler: Settler, policy: typeof byDefinition, isDurable: boolean) =>
-    makeSinkWorker({
+  const workerFor = Effect.fnUntraced(function* (
+    sink: string,
+    settler: Settler,
+    policy: AttemptPolicy,
+    isDurable: boolean,
+  ) {
+    return makeSinkWorker({
       sink,
       handle: options.sinkHandle(sink),
       isDurable,
@@ -74,16 +79,18 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
       settler,
       draining,
       policy,
+      clock: yield* Clock.Clock,
       onGone: options.onGone,
       kind: "retracted",
       readsOwed: false,
       toItem: (row) => ({ row, slot: null }),
       beforePull: Effect.void,
     })
+  })
 
   /** Sends a durable buffer's for as long as it takes. */
   const sendInRest = Effect.fnUntraced(function* (sink: string, settler: Settler) {
-    const worker = workerFor(sink, settler, byDefinition, true)
+    const worker = yield* workerFor(sink, settler, byDefinition, true)
     yield* Effect.raceFirst(worker.run, Effect.andThen(Effect.andThen(draining.begun, worker.end), Effect.never))
   })
 
@@ -94,7 +101,7 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
     if (isMissing) return yield* keepFor(sink, `permanent: sink ${sink} does not exist`)
     if (error !== null && of === "deletion") return yield* keepFor(sink, `permanent: sink ${sink} is FAILED: ${error}`)
     const policy = new Probation()
-    const worker = workerFor(sink, settler, policy, false)
+    const worker = yield* workerFor(sink, settler, policy, false)
     const feed = Effect.gen(function* () {
       let afterSeq = 0
       while (!draining.isBegun) {
@@ -108,7 +115,7 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
       yield* worker.end
     })
     // Once the worker has given up, nobody takes what would still be fed.
-    yield* Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never))
+    yield* worker.told(Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never)))
     if (policy.givenUp === 0) return
     const then =
       of === "deletion"

@@ -1,4 +1,4 @@
-import { Effect, Result, Schedule, type Scope } from "effect"
+import { Clock, Effect, Result, Schedule, type Scope } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { NetworkDefinition } from "../model/resource.ts"
 import type { InterestVersions } from "../pipeline/interest-versions.ts"
@@ -88,8 +88,9 @@ export const runSource = Effect.fnUntraced(function* (options: {
     head: (head) =>
       Effect.andThen(
         showsReading,
-        Effect.sync(() => {
+        Effect.map(Clock.currentTimeMillis, (now) => {
           status.head = head
+          status.headAt = now
         }),
       ),
     trouble: (reason) =>

@@ -95,11 +95,13 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   const commands = yield* Queue.bounded<Command>(64)
   const interests = new InterestVersions()
   const condition = new NetworkCondition()
+  const clock = yield* Clock.Clock
   const metrics = new NetworkMetrics(network, yield* Effect.context<never>())
   yield* exposeGauges(network, () => ({
     checkpoint: condition.checkpoint?.cursor.primary ?? null,
     head: condition.status.head?.primary ?? null,
     inFlight: condition.pipeline?.inFlight() ?? 0,
+    waiting: condition.status.waitMs(clock.currentTimeMillisUnsafe()) / 1_000,
   }))
   let published: ReadonlyArray<unknown> = []
   let present: Tenure | null = null
@@ -262,6 +264,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     }
     replays.resume()
     if (condition.paused) {
+      condition.status.head = null
       yield* sendRetractions(owned, "rest", Queue.peek(commands))
       return true
     }
@@ -364,12 +367,12 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   const presentTenure = Effect.suspend((): Effect.Effect<Tenure, Conflict | NotOwner> => {
     if (present !== null) return Effect.succeed(present)
     if (condition.heldBy !== null) return Effect.fail(new NotOwner({ network }))
-    const why = condition.fault ?? condition.status.trouble ?? "it is starting"
+    const why = condition.fault ?? condition.status.trouble(clock.currentTimeMillisUnsafe()) ?? "it is starting"
     return Effect.fail(new Conflict({ reason: `network "${network}" does not run yet: ${why}; try again` }))
   })
 
   return {
-    activity: () => condition.activity(readinessOf(catalog, sinks, network)),
+    activity: () => condition.activity(readinessOf(catalog, sinks, network), clock.currentTimeMillisUnsafe()),
     isHeldByOther: () => condition.heldBy !== null,
     refresh,
     between: <A, E>(change: Effect.Effect<A, E>) =>

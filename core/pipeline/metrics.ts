@@ -34,6 +34,7 @@ const gauges = {
   checkpoint: ["blockwatcher_checkpoint", "Primary (block) up to which everything is finished."],
   head: ["blockwatcher_head", "Newest primary (block) that the source has seen."],
   inFlight: ["blockwatcher_in_flight_events", "Events that were read and are not finished."],
+  waiting: ["blockwatcher_waiting_seconds", "How long the network has been waiting for a sink; 0 while it does not."],
 } as const
 
 type Count = Metric.Counter<number>

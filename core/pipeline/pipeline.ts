@@ -145,6 +145,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       settler,
       draining,
       policy: byDefinition,
+      clock,
       onGone: options.onGone,
       readsOwed: owedSinks.has(sink),
       toItem,
@@ -174,7 +175,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     for (const [sink, list] of bySink) {
       const worker = yield* ensureWorker(sink)
       if (worker.pulls) worker.wake()
-      else yield* worker.enqueue(list)
+      else yield* worker.told(worker.enqueue(list))
     }
   })
 

@@ -5,6 +5,7 @@ import { InFlight } from "./in-flight.ts"
 import { Intake } from "./intake.ts"
 import { OpenBatch } from "./open-batch.ts"
 import { untilStored } from "./persist.ts"
+import { secondsOf } from "./status.ts"
 import { type Unit, withoutLeft } from "./unit.ts"
 import { makeUnitRunner, type UnitRunnerOptions } from "./unit-runner.ts"
 import type { WorkItem } from "./work-item.ts"
@@ -13,6 +14,8 @@ import type { WorkItem } from "./work-item.ts"
 export interface SinkWorker {
   /** Hands rows over in `seq` order; waits while too many wait: this is the back-pressure of a slow sink. */
   readonly enqueue: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
+  /** Lets a wait for the sink be seen, should it get long, with what the sink is at. */
+  readonly told: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Hands over rows from before that are owed again; waits for nothing. */
   readonly enqueueAgain: (items: ReadonlyArray<WorkItem>) => void
   /** Whether it reads its rows from the database by itself: it is woken instead of handed them. */
@@ -60,6 +63,19 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
   const inFlight = new InFlight()
   let waiting = true
   let gaveUp = false
+
+  /** Says of a wait for the sink, should it get long, what it is for. */
+  const told = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      const since = options.clock.currentTimeMillisUnsafe()
+      const reason = (now: number) =>
+        runner.heldUpBy(now) ?? `it has not taken what was found for ${secondsOf(now - since)} s`
+      status.waits.set(sink, { since, reason })
+      return Effect.ensuring(
+        wait,
+        Effect.sync(() => status.waits.delete(sink)),
+      )
+    })
 
   const limit = () => handle.runtime?.concurrency ?? 1
 
@@ -149,10 +165,11 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
 
   return {
     enqueue: (items) => intake.hand(items),
+    told,
     enqueueAgain: (items) => intake.handAgain(items),
     pulls: intake.pulls,
     wake: () => intake.wake(),
-    readBack: intake.readBack,
+    readBack: told(intake.readBack),
     isIdle,
     room: () => {
       const { runtime, paused } = handle

@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Throttle } from "../model/policy.ts"
+import type { Sink } from "../plugin/sink.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { DeliveryRow, Outcome, Owner, Storage } from "../storage/storage.ts"
 import type { AttemptPolicy } from "./attempt-policy.ts"
@@ -10,7 +11,7 @@ import type { NetworkMetrics } from "./metrics.ts"
 import { untilStored } from "./persist.ts"
 import type { Settlement, Settler } from "./settler.ts"
 import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
-import type { PipelineStatus } from "./status.ts"
+import { type PipelineStatus, secondsOf } from "./status.ts"
 import { type Reservation, throttledReason, ThrottleWindow } from "./throttle.ts"
 import { halvesOf, isRetraction, nameOf, offersOf, toSent, type Unit, withoutLeft } from "./unit.ts"
 
@@ -27,6 +28,7 @@ export interface UnitRunnerOptions {
   readonly settler: Settler
   readonly draining: Draining
   readonly policy: AttemptPolicy
+  readonly clock: Clock.Clock
   /** Is told that the receiver is gone for good; pauses the sink at once. */
   readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
 }
@@ -42,7 +44,12 @@ export interface UnitRunner {
    * @param more whether other units wait behind these
    */
   readonly run: (units: ReadonlyArray<Unit>, more: () => boolean) => Effect.Effect<boolean, StorageError | NotOwner>
+  /** What holds up its units at a time in ms, in words; null while they go out. */
+  readonly heldUpBy: (now: number) => string | null
 }
+
+/** An attempt that takes this long, in ms, is what others wait for. */
+const SLOW_MS = 2_000
 
 /** Units on their way: those before `next` have their outcome. */
 interface Run {
@@ -68,6 +75,8 @@ const SINK_DOWN: Dead = { _tag: "Dead", attempts: 0, reason: "transient: sink do
 export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
   const { sink, handle, isDurable, storage, owner, lease, metrics, status, settler, draining, policy } = options
   const window = new ThrottleWindow()
+  /** Deliveries under way, oldest first: when their attempt began, in ms; null while it may not begin. */
+  const underWay = new Set<{ since: number | null }>()
   /** Why units are refused at present, which is told once. */
   let refusing: string | null = null
 
@@ -96,14 +105,34 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       if (allowed === null) return Effect.succeed(SINK_DOWN)
       const retry = isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
       const { event, delivery } = toSent(unit)
+      const own: { since: number | null } = { since: null }
+      underWay.add(own)
+      const watched: Sink = {
+        timeoutMs: runtime.sink.timeoutMs,
+        deliver: (event, delivery) => {
+          own.since = options.clock.currentTimeMillisUnsafe()
+          return runtime.sink.deliver(event, delivery)
+        },
+      }
       const onRetry = (reason: string, attempt: number) => {
+        own.since = null
         showTrouble(reason, unit)
         metrics.count("failedAttempts", 1, { sink })
         const count = isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
         return Effect.logWarning(`${nameOf(unit)} failed (${count}): ${reason}`).pipe(annotate(unit))
       }
-      return deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry })
+      return deliverWithRetry(watched, event, delivery, { retry, lease, draining, onRetry }).pipe(
+        Effect.ensuring(Effect.sync(() => underWay.delete(own))),
+      )
     })
+
+  const heldUpBy = (now: number): string | null => {
+    for (const { since } of underWay) {
+      if (since === null) return "no attempt begins, for too little is left of the lease"
+      if (now - since >= SLOW_MS) return `an attempt has taken ${secondsOf(now - since)} s so far`
+    }
+    return null
+  }
 
   /**
    * Hands over how a unit ended, and moves on, in one step: a change of the sink in between would leave a row without an
@@ -285,5 +314,5 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     }
   })
 
-  return { offer, run }
+  return { offer, run, heldUpBy }
 }

@@ -3,7 +3,7 @@ import { Context, Deferred, Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { DeadLetters, type HostSink, Permanent, Transient } from "../../../../core/index.ts"
 import { deliveryId, digestBody, digestId } from "../../../../core/model/sink-event.ts"
-import { resourcesOf, startRuntime } from "../../../support/runtime.ts"
+import { networkNow, resourcesOf, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource } from "../../../support/scripted-source.ts"
 import { databaseFile, definitions, fast, Gate, transfer } from "../faults/support.ts"
 import { receiver, waitFor, waitForInFlight, waitForLetters, waitForWords } from "./support.ts"
@@ -117,13 +117,22 @@ describe("a sink that aggregates", () => {
     }),
   )
 
-  it.effect("gets what its open batch holds when the network stops", () =>
+  it.effect("gets what its open batch holds when the network stops, and nothing when it is paused", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
       feed.append([1, 2].map(transfer))
       const a = receiver("a", { aggregate: { windowMs: 30_000, maxBatch: 100 } })
       const scope = yield* Scope.make()
       const runtime = yield* start(feed, a.sink).pipe(Scope.provide(scope))
+      yield* waitForInFlight(runtime, 2)
+      const { pauseNetwork, resumeNetwork } = resourcesOf(runtime)
+      yield* pauseNetwork("test")
+      yield* waitFor(
+        "it rests",
+        Effect.map(networkNow(runtime, "test"), ({ state }) => state === "PAUSED"),
+      )
+      assert.deepStrictEqual(a.words(), [])
+      yield* resumeNetwork("test")
       yield* waitForInFlight(runtime, 2)
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(a.words(), ["[1 2]"])

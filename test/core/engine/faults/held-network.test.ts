@@ -1,0 +1,45 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Metric } from "effect"
+import { TestClock } from "effect/testing"
+import { Blockwatcher } from "../../../../core/index.ts"
+import { networkNow, startRuntime } from "../../../support/runtime.ts"
+import { ScriptedFeed, scriptedSource } from "../../../support/scripted-source.ts"
+import { receiver, waitFor } from "../policies/support.ts"
+import { definitions, Gate, transfer } from "./support.ts"
+
+const waiting = Effect.map(
+  Metric.snapshot,
+  (snapshot) =>
+    snapshot.flatMap((metric) =>
+      metric.id === "blockwatcher_waiting_seconds" && metric.type === "Gauge" ? [Number(metric.state.value)] : [],
+    )[0],
+)
+
+describe("a network that a hanging sink holds", () => {
+  it.effect("names it, also while no attempt has failed, and says how old the head is that it shows", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append(...Array.from({ length: 1_300 }, (_, i) => [transfer(i)]))
+      const delivering = new Gate("closed")
+      const a = receiver("a", { timeoutMs: 3_600_000, before: () => delivering.pass })
+      const runtime = yield* startRuntime({ plugins: [scriptedSource(feed)], resources: definitions([a.sink]) })
+      yield* waitFor(
+        "as much waits as may",
+        Effect.map(networkNow(runtime, "test"), ({ inFlightEvents }) => inFlightEvents > 1_024),
+      )
+      yield* TestClock.adjust("3 seconds")
+      assert.isNull((yield* networkNow(runtime, "test")).error)
+      assert.strictEqual(yield* waiting, 0)
+      yield* TestClock.adjust("37 seconds")
+      const error = "waits for sink a: an attempt has taken 40 s so far; the head was seen 40 s ago"
+      assert.deepInclude(yield* networkNow(runtime, "test"), { state: "RUNNING", error })
+      assert.strictEqual(yield* waiting, 40)
+      assert.strictEqual((yield* Context.get(runtime, Blockwatcher).health).networks[0]!.error, error)
+
+      yield* delivering.open
+      yield* waitFor("all is delivered", () => a.told.length === 1_300)
+      assert.isNull((yield* networkNow(runtime, "test")).error)
+      assert.strictEqual(yield* waiting, 0)
+    }),
+  )
+})
