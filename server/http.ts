@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net"
 import { Context, Effect, Layer, type Redacted, Schema } from "effect"
 import { Blockwatcher } from "../core/engine/blockwatcher.ts"
+import { DeadLetters } from "../core/engine/dead-letters.ts"
 import type { Services } from "./graphql/context.ts"
 import { GRAPHQL_PATH, makeYoga } from "./graphql/yoga.ts"
 import { makeGraphiql, wantsGraphiql } from "./http/graphiql.ts"
@@ -125,7 +126,11 @@ const make = Effect.fnUntraced(function* (options: GraphqlServerOptions) {
     socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n")
   })
 
-  yield* Effect.acquireRelease(listen(server, options), () => close(server, webSocket, open, options.closeTimeoutMs))
+  const deadLetters = yield* DeadLetters
+  yield* Effect.acquireRelease(listen(server, options), () =>
+    // A bulk replay may be under way for a long time: it ends at once and answers what was done.
+    Effect.andThen(deadLetters.endReplays, close(server, webSocket, open, options.closeTimeoutMs)),
+  )
   const { port } = server.address() as AddressInfo
   const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host
   return GraphqlServer.of({

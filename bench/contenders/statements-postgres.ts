@@ -2,13 +2,7 @@ import { Effect, Redacted } from "effect"
 import { connection, type Session } from "../../core/storage/postgres/connection.ts"
 import type { Value } from "../../core/storage/postgres/native.ts"
 import { open } from "../../core/storage/postgres/open.ts"
-import {
-  deadLetterCountSql,
-  deadLettersSql,
-  discardAllSql,
-  owedCountSql,
-  sql,
-} from "../../core/storage/postgres/sql.ts"
+import { deadLetterCountSql, deadLettersSql, owedCountSql, sql } from "../../core/storage/postgres/sql.ts"
 import { type Postgres, postgres } from "../../test/support/postgres.ts"
 import { contend } from "../contender.ts"
 import type { StatementTimes } from "./statements.ts"
@@ -189,9 +183,8 @@ const statementsOf = (newest: number): Readonly<Record<string, readonly [string,
     deadLettersOf: [deadLettersSql({ sink: true, monitor: true }), (i) => ["net", "sink", monitor(i), 0, 50]],
     deadLetterCount: [deadLetterCountSql({ network: true, sink: false, monitor: false }), () => ["net"]],
     deadLetter: [sql.deadLetter, (i) => [dead(i), "net"]],
-    replay: [sql.replay, (i) => [dead(i)]],
-    discard: [sql.discard, (i) => [1, dead(i), "net"]],
-    discardAll: [discardAllSql({ sink: true, monitor: false }), () => ["net", "sink", 0, 2, 1]],
+    replayDelivered: [sql.replayDelivered, (i) => [1, 1, dead(i), "net"]],
+    discard: [sql.discard, (i) => [1, [dead(i)], "net"]],
     unheardRetractions: [sql.unheardRetractions, () => ["net", "sink", 10]],
     offerRetractions: [sql.offerRetractions, (i) => [[dead(i)]]],
     deleteHitsBehind: [sql.deleteHitsBehind, (i) => ["net", newest - 4 * (i + 1), 0, 100]],

@@ -6,17 +6,17 @@ import { noReplay } from "../storage/tuples/dead-letter.ts"
 import { deadLetterCursor, deadLetterId, parseDeadLetterCursor, parseDeadLetterId } from "./dead-letter-id.ts"
 import { Engine } from "./engine.ts"
 import { Conflict, InvalidPosition, NotFound, NotReplayable } from "./error.ts"
-import { replayAll, type ReplayCounts } from "./replays/replay-all.ts"
+import { type BulkOutcome, replayAll } from "./replays/replay-all.ts"
 import { sinkRefusal } from "./replays/sink-refusal.ts"
 
-export type { NoReplay, ReplayCounts }
+export type { NoReplay }
 
 export interface DeadLetter extends DeadLetterRow {
   /** Opaque and stable. */
   readonly id: string
   readonly replayable: boolean
-  /** The error code that a replay would answer. */
-  readonly whyNot: NoReplay | null
+  /** The error code that a replay would answer: `CONFLICT` while its sink takes nothing, or while it is being replayed. */
+  readonly whyNot: NoReplay | "CONFLICT" | null
 }
 
 export interface DeadLetterPage {
@@ -28,7 +28,14 @@ export interface DeadLetterPage {
   readonly totalCount: number
 }
 
-export interface DeadLettersRequest extends DeadLetterFilter {
+/** Which dead letters are meant. */
+export interface LetterFilter extends DeadLetterFilter {
+  readonly kind?: DeadLetterRow["kind"]
+  /** Whether their matches were taken back. */
+  readonly ended?: boolean
+}
+
+export interface DeadLettersRequest extends LetterFilter {
   /** At least 1; more than 1000 are read as 1000. */
   readonly first: number
   /** The cursor of an item, or null for the oldest. */
@@ -42,13 +49,22 @@ export interface DeadLetterReplay {
   readonly deadLetter: DeadLetter | null
 }
 
+/** What became of the letters of a bulk replay. */
+export interface ReplayCounts extends Omit<BulkOutcome, "end"> {
+  /** Behind the last letter that was chosen; null when none that can be sent is left behind it. */
+  readonly endCursor: string | null
+}
+
 type Change<A> = Effect.Effect<A, NotFound | Conflict | NotOwner | StorageError>
 
 /** Deliveries that used up their retries, kept in the order of dying until they are replayed or discarded. */
 export class DeadLetters extends Context.Service<
   DeadLetters,
   {
-    readonly list: (request: DeadLettersRequest) => Effect.Effect<DeadLetterPage, InvalidPosition | StorageError>
+    /** `NotFound` for a sink or monitor that neither exists nor has letters; so do the other operations. */
+    readonly list: (
+      request: DeadLettersRequest,
+    ) => Effect.Effect<DeadLetterPage, NotFound | InvalidPosition | StorageError>
     /**
      * Sends a letter again, as its sink is configured now and with all its retries; it is gone when the sink takes it.
      * Replays of one network and sink go one after another, beside its deliveries; `Conflict` while the sink cannot take it.
@@ -57,14 +73,21 @@ export class DeadLetters extends Context.Service<
       id: string,
     ) => Effect.Effect<DeadLetterReplay, NotReplayable | NotFound | Conflict | NotOwner | StorageError>
     /**
-     * Replays the oldest letters of a network, as many as `first` (at least 1; more than 10,000 are read as 10,000). Letters
-     * that cannot be sent, and those of a sink that turns out to be down, are left as they are.
+     * Replays the oldest letters of a network behind the cursor `after`, as many as `first` (at least 1; more than 10,000 are
+     * read as 10,000). Letters that cannot be sent at present do not count in `first`; they, and those of a sink that turns
+     * out to be down, are left as they are.
      */
-    readonly replayAll: (filter: DeadLetterFilter, first: number) => Change<ReplayCounts>
+    readonly replayAll: (
+      filter: DeadLetterFilter,
+      first: number,
+      after?: string | null,
+    ) => Effect.Effect<ReplayCounts, NotFound | Conflict | InvalidPosition | NotOwner | StorageError>
+    /** No letter is replayed any more, until the runtime is built anew: for a host that is about to stop it. */
+    readonly endReplays: Effect.Effect<void>
     /** Gives a letter up unsent. Its match is still taken back if the chain takes it back. */
     readonly discard: (id: string) => Change<void>
     /** Gives up all letters that the filter shows; how many. */
-    readonly discardAll: (filter: DeadLetterFilter) => Change<number>
+    readonly discardAll: (filter: LetterFilter) => Change<number>
     /**
      * Owes a sink the retractions again that died there, in the order of dying; how many. Those of a match that stands again
      * are left.
@@ -82,36 +105,129 @@ const MAX_PAGE = 1000
 
 const MAX_REPLAYS = 10_000
 
-/** Rows of one transaction: keeps it to a few ms. */
+/** Rows of one page or transaction: keeps it to a few ms. */
 const STEP = 256
+
+const badCursor = new InvalidPosition({
+  reason: "this is no cursor of the dead letters: pass the cursor of an item, or null to begin with the oldest",
+})
+
+const placeOf = (after: string | null) => {
+  const died = after === null ? 0 : parseDeadLetterCursor(after)
+  return died === null ? Effect.fail(badCursor) : Effect.succeed(died)
+}
+
+const isMeant =
+  ({ kind, ended }: LetterFilter) =>
+  (row: DeadLetterRow): boolean =>
+    (kind === undefined || row.kind === kind) && (ended === undefined || row.ended === ended)
+
+const storedFilter = ({ network, sink, monitor }: LetterFilter): DeadLetterFilter => ({
+  network,
+  ...(sink === undefined ? {} : { sink }),
+  ...(monitor === undefined ? {} : { monitor }),
+})
 
 const makeDeadLetters = Effect.fnUntraced(function* () {
   const storage = yield* Storage
-  const { catalog, sinks, supervisor } = yield* Engine
+  const { catalog, sinks, supervisor, endReplays } = yield* Engine
   const scope = yield* Effect.scope
 
   const tenureOf = Effect.fnUntraced(function* (network: string) {
-    if (!catalog.networks.has(network)) return yield* new NotFound({ resource: `network "${network}"` })
+    yield* existing(network)
     return yield* (yield* supervisor(network)).tenure
   })
 
+  const existing = (network: string): Effect.Effect<void, NotFound> =>
+    catalog.networks.has(network)
+      ? Effect.void
+      : Effect.fail(new NotFound({ resource: `network "${network}"`, known: [...catalog.networks.keys()].toSorted() }))
+
+  /** A name that neither a resource nor a letter has is a slip: it must not look as if there were no letters. */
+  const checkNames = Effect.fnUntraced(function* ({ network, sink, monitor }: DeadLetterFilter) {
+    yield* existing(network)
+    if (sink === undefined && monitor === undefined) return
+    const counts = yield* storage.deadLetterCounts(network)
+    const knownSinks = new Set([...sinks.all().map(({ definition }) => definition.id), ...counts.map((c) => c.sink)])
+    if (sink !== undefined && !knownSinks.has(sink)) {
+      return yield* new NotFound({ resource: `sink "${sink}"`, known: [...knownSinks].toSorted() })
+    }
+    const knownMonitors = new Set([
+      ...[...catalog.monitors.values()]
+        .filter(({ stored }) => stored.definition.network === network)
+        .map(({ stored }) => stored.definition.id),
+      ...counts.map((c) => c.monitor),
+    ])
+    if (monitor !== undefined && !knownMonitors.has(monitor)) {
+      const resource = `monitor "${monitor}" of network "${network}"`
+      return yield* new NotFound({ resource, known: [...knownMonitors].toSorted() })
+    }
+  })
+
+  const refusalOf = (sink: string): string | null => sinkRefusal(sink, sinks.handle(sink))
+
   const canTake = (sink: string): Effect.Effect<void, Conflict> => {
-    const reason = sinkRefusal(sink, sinks.handle(sink))
+    const reason = refusalOf(sink)
     return reason === null ? Effect.void : Effect.fail(new Conflict({ reason }))
   }
+
+  /** Whether a replay of the letter is under way in this process. */
+  const isUnderWay = (network: string) =>
+    tenureOf(network).pipe(
+      Effect.map(({ replays }) => replays.isUnderWay),
+      Effect.orElseSucceed(() => () => false),
+    )
+
+  const viewsOf = (network: string) =>
+    Effect.map(isUnderWay(network), (underway) => (row: DeadLetterRow): DeadLetter => {
+      const whyNot = noReplay(row) ?? (refusalOf(row.sink) !== null || underway(row.seq) ? "CONFLICT" : null)
+      return { ...row, id: deadLetterId(row), replayable: whyNot === null, whyNot }
+    })
+
+  /** Reads letters page by page, in the order of dying, until `onPage` has had enough. */
+  const walk = Effect.fnUntraced(function* <E>(
+    filter: LetterFilter,
+    onPage: (rows: ReadonlyArray<DeadLetterRow>) => Effect.Effect<boolean, E>,
+  ) {
+    let after = 0
+    while (true) {
+      const page = yield* storage.deadLetters(storedFilter(filter), { after, limit: STEP })
+      const goesOn = yield* onPage(page)
+      if (!goesOn || page.length < STEP) return
+      after = page.at(-1)!.died
+      yield* Effect.yieldNow
+    }
+  })
+
+  /** The letters behind one, one more than a page holds, and how many there are on all pages. */
+  const listed = Effect.fnUntraced(function* (filter: LetterFilter, after: number, limit: number) {
+    const stored = storedFilter(filter)
+    if (filter.kind === undefined && filter.ended === undefined) {
+      const rows = yield* storage.deadLetters(stored, { after, limit })
+      return { rows, totalCount: yield* storage.deadLetterCount(stored) }
+    }
+    const rows: Array<DeadLetterRow> = []
+    let totalCount = 0
+    yield* walk(filter, (page) =>
+      Effect.sync(() => {
+        const meant = page.filter(isMeant(filter))
+        totalCount += meant.length
+        rows.push(...meant.filter(({ died }) => died > after).slice(0, limit - rows.length))
+        return true
+      }),
+    )
+    return { rows, totalCount }
+  })
 
   return DeadLetters.of({
     list: Effect.fn("DeadLetters.list")(function* (request: DeadLettersRequest) {
       const { first, after, ...filter } = request
-      const died = after === null ? 0 : parseDeadLetterCursor(after)
-      if (died === null)
-        return yield* new InvalidPosition({
-          reason: "this is no cursor of the dead letters: pass the cursor of an item, or null to begin with the oldest",
-        })
+      const place = yield* placeOf(after)
+      yield* checkNames(filter)
       const limit = Math.max(1, Math.min(first, MAX_PAGE))
-      const rows = yield* storage.deadLetters(filter, { after: died, limit: limit + 1 })
-      const totalCount = yield* storage.deadLetterCount(filter)
-      const items = rows.slice(0, limit).map((row) => ({ cursor: deadLetterCursor(row.died), node: deadLetterOf(row) }))
+      const { rows, totalCount } = yield* listed(filter, place, limit + 1)
+      const view = yield* viewsOf(filter.network)
+      const items = rows.slice(0, limit).map((row) => ({ cursor: deadLetterCursor(row.died), node: view(row) }))
       return { items, hasNextPage: rows.length > limit, endCursor: items.at(-1)?.cursor ?? null, totalCount }
     }),
 
@@ -119,9 +235,10 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
       const { network, seq } = yield* keyOf(id)
       const { replays } = yield* tenureOf(network)
       const letter = yield* storage.deadLetter(network, seq)
-      if (letter === null) return yield* replays.isUnderWay(seq) ? underWay(id) : missing(id)
+      if (letter === null) return yield* missing(id)
       const code = noReplay(letter)
       if (code !== null) return yield* new NotReplayable({ id, code })
+      if (replays.isUnderWay(seq)) return yield* underWay(id)
       yield* canTake(letter.sink)
       const replayed = yield* replays.send(letter, byDefinition)
       switch (replayed._tag) {
@@ -129,7 +246,7 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
           return { delivered: true, deadLetter: null }
         case "Dead": {
           const kept = yield* storage.deadLetter(network, seq)
-          return { delivered: false, deadLetter: kept === null ? null : deadLetterOf(kept) }
+          return { delivered: false, deadLetter: kept === null ? null : (yield* viewsOf(network))(kept) }
         }
         case "Left":
           return yield* new Conflict({ reason: replayed.reason })
@@ -138,32 +255,45 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
       }
     }),
 
-    replayAll: Effect.fn("DeadLetters.replayAll")(function* (filter, first) {
+    replayAll: Effect.fn("DeadLetters.replayAll")(function* (filter, first, after = null) {
       const { replays } = yield* tenureOf(filter.network)
+      const place = yield* placeOf(after)
+      yield* checkNames(filter)
       if (filter.sink !== undefined) yield* canTake(filter.sink)
-      const most = Math.max(1, Math.min(first, MAX_REPLAYS))
+      const what = { filter, after: place, first: Math.max(1, Math.min(first, MAX_REPLAYS)), refusalOf }
       // Whoever asked for it may be gone long before it ends.
-      return yield* Fiber.join(yield* Effect.forkIn(replayAll(replays, storage, filter, most), scope))
+      const { end, ...counts } = yield* Fiber.join(yield* Effect.forkIn(replayAll(replays, storage, what), scope))
+      return { ...counts, endCursor: end === null ? null : deadLetterCursor(end) }
     }),
+
+    endReplays,
 
     discard: Effect.fn("DeadLetters.discard")(function* (id) {
       const { network, seq } = yield* keyOf(id)
       const { owner, replays } = yield* tenureOf(network)
-      if (!(yield* storage.discard(owner, seq))) return yield* replays.isUnderWay(seq) ? underWay(id) : missing(id)
+      if (replays.isUnderWay(seq)) return yield* underWay(id)
+      if ((yield* storage.discard(owner, [seq])) === 0) return yield* missing(id)
       yield* Effect.logInfo("a dead letter was discarded on request").pipe(Effect.annotateLogs({ network }))
     }),
 
     discardAll: Effect.fn("DeadLetters.discardAll")(function* (filter) {
-      const { network, ...rest } = filter
-      const { owner } = yield* tenureOf(network)
+      const { owner, replays } = yield* tenureOf(filter.network)
+      yield* checkNames(filter)
       // What dies meanwhile, nobody has seen yet.
-      const total = yield* storage.deadLetterCount(filter)
+      let left = yield* storage.deadLetterCount(storedFilter(filter))
       let discarded = 0
-      while (discarded < total) {
-        const step = yield* storage.discardAll(owner, rest, Math.min(STEP, total - discarded))
-        if (step === 0) break
-        discarded += step
-      }
+      yield* walk(filter, (page) => {
+        const known = page.slice(0, left)
+        left -= known.length
+        const seqs = known
+          .filter(isMeant(filter))
+          .map(({ seq }) => seq)
+          .filter((seq) => !replays.isUnderWay(seq))
+        return Effect.map(seqs.length === 0 ? Effect.succeed(0) : storage.discard(owner, seqs), (count) => {
+          discarded += count
+          return left > 0
+        })
+      })
       yield* Effect.logInfo(`${discarded} dead letters were discarded on request`).pipe(
         Effect.annotateLogs({ ...filter }),
       )
@@ -200,8 +330,3 @@ const keyOf = (id: string) => {
 
 const underWay = (id: string): Conflict =>
   new Conflict({ reason: `dead letter "${id}" is being replayed; look again when that is over` })
-
-const deadLetterOf = (row: DeadLetterRow): DeadLetter => {
-  const whyNot = noReplay(row)
-  return { ...row, id: deadLetterId(row), replayable: whyNot === null, whyNot }
-}

@@ -59,7 +59,8 @@ export const makeDeletions = (options: {
       ...(owed > 0 ? [`owes ${owed} deliveries`] : []),
       ...(dead > 0 ? [`keeps ${dead} dead letters`] : []),
     ]
-    const reason = `${label} still ${debts.join(" and ")}; delete it with discard: true to give them up`
+    const still = by.monitor === undefined ? "" : " (retractions that it owes are sent all the same)"
+    const reason = `${label} still ${debts.join(" and ")}; delete it with discard: true to give them up${still}`
     return yield* new Conflict({ reason })
   })
 

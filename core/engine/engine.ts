@@ -71,6 +71,8 @@ export class Engine extends Context.Service<
     ) => Effect.Effect<void, Conflict | NotOwner | StorageError>
     /** What runs a network here, or waits to. */
     readonly supervisor: (network: string) => Effect.Effect<Supervisor, Conflict>
+    /** No dead letter is replayed any more: the process is about to stop. */
+    readonly endReplays: Effect.Effect<void>
     /** Starts the networks; until then changes are stored and nothing runs. */
     readonly start: Effect.Effect<void>
   }
@@ -308,6 +310,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     pauseNetwork: (id, paused) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.pause(paused)),
     takeBack: (id, what) => Effect.flatMap(supervisors.running(id), (supervisor) => supervisor.takeBack(what)),
     supervisor: supervisors.running,
+    endReplays: supervisors.endReplays,
     start: supervisors.start,
   })
 })

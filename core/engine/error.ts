@@ -18,11 +18,22 @@ export class Conflict extends Schema.TaggedError<Conflict>()("Conflict", { reaso
   }
 }
 
-export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {
+/** What was named does not exist; `known` names what does, where that helps. */
+export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", {
+  resource: Schema.String,
+  known: Schema.optional(Schema.Array(Schema.String)),
+}) {
   override get message() {
-    return `${this.resource} does not exist`
+    const fact = `${this.resource} does not exist`
+    if (this.known === undefined) return fact
+    const shown = this.known.slice(0, MOST_NAMES).map((name) => `"${name}"`)
+    const rest = this.known.length > MOST_NAMES ? ` and ${this.known.length - MOST_NAMES} more` : ""
+    return this.known.length === 0 ? `${fact}; there is none` : `${fact}; there are ${shown.join(", ")}${rest}`
   }
 }
+
+/** The most names that an error lists. */
+const MOST_NAMES = 20
 
 /** Why a dead letter is not sent again, for a person. */
 export const noReplayReasons = {

@@ -41,7 +41,7 @@ export interface PipelineRunOptions {
   /** Builds the pipeline while nothing is made owed that it would have to be handed. */
   readonly opening: <A, E, R>(open: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Lets replays rest, for as long as what the pipeline is drained for takes. */
-  readonly replays: Pick<Replays, "isReplaying" | "forget" | "leave" | "rest">
+  readonly replays: Pick<Replays, "leave" | "rest">
   /** Is told that a sink's receiver is gone. */
   readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   /** Keeps the change that is to run once no pipeline does. */
@@ -82,11 +82,8 @@ const openPipeline = ({
   condition,
   metrics,
   interests,
-  replays,
   onGone,
 }: PipelineRunOptions) => {
-  // What is read from here on is read after the outcomes of all replays that are over.
-  replays.forget()
   /** The entry that holds this very compilation: none for a monitor that is gone or was edited since. */
   const presentEntry = (monitor: CompiledMonitor): MonitorEntry | undefined => {
     const entry = catalog.monitors.get(monitor.id)
@@ -100,7 +97,6 @@ const openPipeline = ({
     interests,
     sinksOf: (monitor) => catalog.sinksOf(network, monitor),
     sinkHandle: sinks.handle,
-    isReplaying: replays.isReplaying,
     onGone,
     isEffective: (monitor) => presentEntry(monitor)?.effectiveFrom !== null,
     onEffective: (monitor, from) => {

@@ -48,6 +48,8 @@ export interface Supervisor {
   readonly takeBack: (
     what: Pick<Invalidation, "from" | "cause">,
   ) => Effect.Effect<void, Conflict | NotOwner | StorageError>
+  /** No replay is begun here any more: the process is about to stop. */
+  readonly endReplays: Effect.Effect<void>
   /** Fails while this process does not own the network, or not yet. */
   readonly tenure: Effect.Effect<Tenure, Conflict | NotOwner>
   /**
@@ -316,8 +318,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))
     yield* Effect.forkScoped(options.maintain(owned.owner))
-    const kept = Effect.raceFirst(owned.lease.keep(storage, owned.owner, condition.status), replays.fault)
-    yield* Effect.raceFirst(live(owned, replays), kept)
+    yield* Effect.raceFirst(live(owned, replays), owned.lease.keep(storage, owned.owner, condition.status))
     yield* releaseNetwork(storage, owned.owner)
   }).pipe(
     Effect.ensuring(
@@ -400,10 +401,11 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
           yield* Effect.ensuring(storage.invalidate((yield* presentTenure).owner, what), told)
         }),
       ),
+    endReplays: Effect.sync(() => present?.replays.end()),
     tenure: presentTenure,
     stop: Effect.fnUntraced(function* (ending: Ending) {
       condition.ending = ending
-      present?.replays.leave()
+      present?.replays.end()
       const finished = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))
       if (ending === "finish") return yield* finished
       const inTime = yield* Effect.timeoutOption(finished, options.drainTimeoutMs + STOP_GRACE_MS)

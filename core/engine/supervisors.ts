@@ -20,6 +20,8 @@ export interface Supervisors {
   /** Ends a network here. Answers whether another process runs it. */
   readonly stop: (network: string, ending: Ending) => Effect.Effect<boolean>
   readonly stopAll: Effect.Effect<void>
+  /** No replay is begun any more: the process is about to stop. */
+  readonly endReplays: Effect.Effect<void>
   readonly isHeldByOther: (network: string) => boolean
   /** Fails while another process runs the network. */
   readonly ownedHere: (network: string) => Effect.Effect<void, NotOwner>
@@ -79,6 +81,9 @@ export const makeSupervisors = (
         concurrency: "unbounded",
         discard: true,
       }),
+    ),
+    endReplays: Effect.suspend(() =>
+      Effect.forEach(all.values(), ({ supervisor }) => supervisor.endReplays, { discard: true }),
     ),
     isHeldByOther,
     ownedHere: (network) =>

@@ -21,14 +21,14 @@ export type ReadOwed<E> = (page: {
  */
 export class Intake<E> {
   readonly #read: ReadOwed<E>
-  readonly #toItem: (row: DeliveryRow) => WorkItem | null
+  readonly #toItem: (row: DeliveryRow) => WorkItem
   #units: Array<Unit> = []
   #rows = 0
   /** Rows that are owed again: they come first. */
   #again: Array<WorkItem> = []
   /** The last row that was read or handed over. */
   #position = 0
-  /** The rows of a digest at the end of a page, to which those of the next may belong. */
+  /** Rows at the end of a page from a digest on, to which those of the next may belong. */
   #torn: ReadonlyArray<WorkItem> = []
   #unread: boolean
   readonly #pulls: boolean
@@ -38,11 +38,8 @@ export class Intake<E> {
   readonly #room = Latch.makeUnsafe(true)
   readonly #readBack: Latch.Latch
 
-  /**
-   * @param rows `owed`: there are owed rows to read first; `pulled`: all are read from the database
-   * @param toItem null for a row that somebody else delivers
-   */
-  constructor(read: ReadOwed<E>, rows: "handed" | "owed" | "pulled", toItem: (row: DeliveryRow) => WorkItem | null) {
+  /** @param rows `owed`: there are owed rows to read first; `pulled`: all are read from the database */
+  constructor(read: ReadOwed<E>, rows: "handed" | "owed" | "pulled", toItem: (row: DeliveryRow) => WorkItem) {
     this.#read = read
     this.#toItem = toItem
     this.#pulls = rows === "pulled"
@@ -161,7 +158,8 @@ export class Intake<E> {
   #sortAgain(): void {
     if (this.#again.length === 0) return
     // One that was read between its write and its handing over is there already.
-    const known = new Set(this.#units.flatMap(({ items }) => items.map(({ row }) => row.seq)))
+    const read = [...this.#units.flatMap(({ items }) => items), ...this.#torn]
+    const known = new Set(read.map(({ row }) => row.seq))
     let again: ReadonlyArray<WorkItem> = this.#again.filter(({ row }) => !known.has(row.seq))
     this.#again = []
     if (this.#unread || this.#pulls) {
@@ -179,12 +177,13 @@ export class Intake<E> {
       this.#unread = false
       return Effect.map(this.#read({ afterSeq: this.#position, limit: PAGE }), (page) => {
         this.#position = Math.max(this.#position, page.at(-1)?.seq ?? 0)
-        const items = [...this.#torn, ...page.map(this.#toItem).filter((item) => item !== null)]
-        const units = toUnits(items)
+        const items = [...this.#torn, ...page.map(this.#toItem)]
         const mayGoOn = page.length === PAGE
         if (mayGoOn) this.#unread = true
-        this.#torn = mayGoOn && items.at(-1)?.row.digest != null ? units.pop()!.items : []
-        for (const unit of units) this.#push(unit)
+        const digest = mayGoOn ? page.findLast((row) => row.digest !== null)?.digest : undefined
+        const whole = digest === undefined ? items.length : items.findIndex(({ row }) => row.digest === digest)
+        this.#torn = items.slice(whole)
+        for (const unit of toUnits(items.slice(0, whole))) this.#push(unit)
         if (!this.#unread) this.#readBack.openUnsafe()
       })
     })

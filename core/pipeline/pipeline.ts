@@ -60,8 +60,6 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly sinksOf: SinksOf
   /** Whether a sink has a durable buffer does not change while a pipeline is open. */
   readonly sinkHandle: (sink: string) => SinkHandle
-  /** Whether a replay delivers a row: the pipeline leaves it alone. */
-  readonly isReplaying: (seq: number) => boolean
   /** Is told that a sink's receiver is gone for good; pauses the sink at once. */
   readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   readonly isEffective: (monitor: CompiledMonitor) => boolean
@@ -118,10 +116,10 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   if (minted !== null) tracker.begin(minted, 0)
   checkpoints.wake()
 
-  const toItem = (owed: DeliveryRow): WorkItem | null =>
-    options.isReplaying(owed.seq)
-      ? null
-      : { row: owed, slot: owed.slot ? (openSlots.get(slotKey(owed.cursor)) ?? null) : null }
+  const toItem = (owed: DeliveryRow): WorkItem => ({
+    row: owed,
+    slot: owed.slot ? (openSlots.get(slotKey(owed.cursor)) ?? null) : null,
+  })
 
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock

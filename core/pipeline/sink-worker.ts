@@ -39,8 +39,8 @@ export interface SinkWorkerOptions extends UnitRunnerOptions {
   readonly kind?: DeliveryRow["kind"]
   /** Whether owed rows of earlier runs are to be read first. */
   readonly readsOwed: boolean
-  /** An owed row as it is delivered; null for one that somebody else delivers. */
-  readonly toItem: (row: DeliveryRow) => WorkItem | null
+  /** An owed row as it is delivered. */
+  readonly toItem: (row: DeliveryRow) => WorkItem
   /** Runs before rows are pulled. */
   readonly beforePull: Effect.Effect<void, StorageError | NotOwner>
 }

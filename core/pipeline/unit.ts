@@ -31,17 +31,23 @@ const unitOf = (items: ReadonlyArray<WorkItem>): Unit => ({
   write: items.every(isOffered) ? "nothing" : "offered",
 })
 
-/** Parts items into units: those with the same digest that stand one behind another belong together. */
+/**
+ * Parts items into units: those with the same digest belong together, whatever stands between them, at the place of the
+ * first.
+ */
 export const toUnits = (items: ReadonlyArray<WorkItem>): Array<Unit> => {
-  const units: Array<Unit> = []
-  for (let i = 0; i < items.length;) {
-    const { digest } = items[i]!.row
-    let end = i + 1
-    if (digest !== null) while (end < items.length && items[end]!.row.digest === digest) end++
-    units.push(unitOf(items.slice(i, end)))
-    i = end
+  const units: Array<Array<WorkItem>> = []
+  const digests = new Map<string, Array<WorkItem>>()
+  for (const item of items) {
+    const { digest } = item.row
+    const members = digest === null ? undefined : digests.get(digest)
+    if (members === undefined) {
+      const unit = [item]
+      units.push(unit)
+      if (digest !== null) digests.set(digest, unit)
+    } else members.push(item)
   }
-  return units
+  return units.map(unitOf)
 }
 
 /** The unit of a batch of matches that was gathered: a digest, or a plain match if it is one alone. */

@@ -238,6 +238,13 @@ export interface DeadLetterRow {
 /** Why a dead letter is not sent again. */
 export type NoReplay = "RETRACTED" | "NO_REPLAY_RETRACTED" | "NO_REPLAY_PAYLOAD"
 
+/** How many dead letters a sink has of a monitor. */
+export interface DeadLetterCount {
+  readonly sink: string
+  readonly monitor: string
+  readonly letters: number
+}
+
 export interface DeadLetterFilter {
   readonly network: string
   readonly sink?: string
@@ -367,13 +374,17 @@ export class Storage extends Context.Service<
       page: { readonly after: number; readonly limit: number },
     ) => Read<ReadonlyArray<DeadLetterRow>>
     readonly deadLetterCount: (filter: DeadLetterFilter) => Read<number>
+    /** How many there are of each sink and monitor that has any; as cheap with a million letters as with one. */
+    readonly deadLetterCounts: (network: string) => Read<ReadonlyArray<DeadLetterCount>>
     readonly deadLetter: (network: string, seq: number) => Read<DeadLetterRow | null>
-    /** A dead letter becomes an offered row again, without a slot, to be sent by the caller now; or says why it cannot. */
-    readonly replay: (owner: Owner, seq: number) => Write<DeliveryRow | NoReplay | "NOT_FOUND">
-    /** Gives a dead letter up; false when there is none. Its match can still be retracted. */
-    readonly discard: (owner: Owner, seq: number) => Write<boolean>
-    /** Gives up to `limit` dead letters up; how many. */
-    readonly discardAll: (owner: Owner, filter: Omit<DeadLetterFilter, "network">, limit: number) => Write<number>
+    /**
+     * How the replay of a dead letter ended: one that was delivered is a letter no more, one that failed keeps its place and
+     * its time, with the new attempts and reason. What is no letter any more stays as it is. Until it ended, a letter that is
+     * replayed is a letter like any other.
+     */
+    readonly replayed: (owner: Owner, outcome: Outcome) => Write<void>
+    /** Gives dead letters up; how many there were. Their matches can still be retracted. */
+    readonly discard: (owner: Owner, seqs: ReadonlyArray<number>) => Write<number>
     /**
      * Up to `limit` retractions that died at a sink are owed again, in the order of dying; answers their rows. Left out are
      * those of a match that stands in a later life: the receiver would take the wrong one back.

@@ -20,6 +20,20 @@ const common = {
   json: Flag.Boolean("json").pipe(Flag.withDescription("Prints JSON."), Flag.withDefault(false)),
 }
 
+const kinds = {
+  kind: Flag.Literals("kind", ["match", "retracted"]).pipe(
+    Flag.withDescription("Only letters of this kind: of matches, or of retractions."),
+    Flag.optional,
+  ),
+  ended: Flag.Boolean("ended").pipe(
+    Flag.withDescription("Only letters of matches that the chain took back; --no-ended: only of those that stand."),
+    Flag.optional,
+  ),
+}
+
+/** The kind as the server names it. */
+const asArgument = Option.map((kind: "match" | "retracted") => kind.toUpperCase())
+
 const filter = { network: Flag.optional(network), sink: Flag.optional(sink), monitor }
 
 const ids = Argument.String("id").pipe(
@@ -80,6 +94,7 @@ const list = Command.make(
     network,
     sink: Flag.optional(sink),
     monitor,
+    ...kinds,
     first: Flag.Int("first").pipe(
       Flag.withDescription("The most letters that are shown, 1 to 1000."),
       Flag.withDefault(50),
@@ -89,13 +104,13 @@ const list = Command.make(
       Flag.optional,
     ),
   },
-  Effect.fnUntraced(function* ({ url, json, network, sink, monitor, first, after }) {
-    const variables = { network: Option.some(network), sink, monitor, first: Option.some(first), after }
+  Effect.fnUntraced(function* ({ url, json, network, kind, first, ...rest }) {
+    const variables = { network: Option.some(network), kind: asArgument(kind), first: Option.some(first), ...rest }
     const { deadLetters } = yield* send(url, LIST, variables)
     const { totalCount, pageInfo } = deadLetters
     const letters = deadLetters.edges.map(({ node }) => node)
-    const rest = pageInfo.hasNextPage ? `; go on with --after ${pageInfo.endCursor}` : ""
-    const footer = `${letters.length} of ${totalCount} dead letters${rest}`
+    const more = pageInfo.hasNextPage ? `; go on with --after ${pageInfo.endCursor}` : ""
+    const footer = `${letters.length} of ${totalCount} dead letters${more}`
     yield* print(
       json,
       { totalCount, ...pageInfo, deadLetters: letters },
@@ -134,13 +149,23 @@ const replay = Command.make(
       Flag.withDescription("With --network: the most letters that are sent, 1 to 10000 (500)."),
       Flag.optional,
     ),
+    after: Flag.String("after").pipe(
+      Flag.withDescription(
+        "With --network: only letters behind these, by the cursor that a replay or a list ended with.",
+      ),
+      Flag.optional,
+    ),
   },
-  Effect.fnUntraced(function* ({ url, json, ids: named, first, ...by }) {
+  Effect.fnUntraced(function* ({ url, json, ids: named, first, after, ...by }) {
     if (yield* target(named, by)) {
-      const { replayDeadLetters: counts } = yield* send(url, REPLAY_ALL, { ...by, first })
-      const { delivered, failed, skipped, whySkipped } = counts
-      const summary = `${delivered} delivered, ${failed} failed, ${skipped} left as they were`
-      yield* print(json, counts, [summary, ...whySkipped.map((reason) => `left: ${oneLine(reason)}`)].join("\n"))
+      const { replayDeadLetters: counts } = yield* send(url, REPLAY_ALL, { ...by, first, after })
+      const { delivered, failed, skipped, whySkipped, endCursor } = counts
+      const lines = [
+        `${delivered} delivered, ${failed} failed, ${skipped} left as they were`,
+        ...whySkipped.map((reason) => `left: ${oneLine(reason)}`),
+        ...(endCursor === null ? [] : [`go on behind these with --after ${endCursor}`]),
+      ]
+      yield* print(json, counts, lines.join("\n"))
       if (failed > 0) return yield* new CommandFailed({ reason: `${failed} letters failed again; the list says why` })
       if (delivered === 0 && skipped > 0) return yield* new CommandFailed({ reason: "nothing was delivered" })
       return
@@ -161,10 +186,13 @@ const replay = Command.make(
 
 const discard = Command.make(
   "discard",
-  { ...common, ...filter, ids },
-  Effect.fnUntraced(function* ({ url, json, ids: named, ...by }) {
+  { ...common, ...filter, ...kinds, ids },
+  Effect.fnUntraced(function* ({ url, json, ids: named, kind, ended, ...by }) {
+    if ((Option.isSome(kind) || Option.isSome(ended)) && named.length > 0) {
+      return yield* new CommandFailed({ reason: "--kind and --ended go with --network, not with ids" })
+    }
     if (yield* target(named, by)) {
-      const { discardDeadLetters: discarded } = yield* send(url, DISCARD_ALL, by)
+      const { discardDeadLetters: discarded } = yield* send(url, DISCARD_ALL, { ...by, kind: asArgument(kind), ended })
       return yield* print(json, { discarded }, `${discarded} dead letters are discarded`)
     }
     yield* each(json, named, (id) =>

@@ -311,6 +311,7 @@ export class FakeEngine {
         // What takes letters away needs rows and sinks: it is tested over a real engine.
         replay: () => noSuchThing,
         replayAll: () => noSuchThing,
+        endReplays: Effect.void,
         discard: () => noSuchThing,
         discardAll: () => noSuchThing,
         offerRetractions: () => noSuchThing,

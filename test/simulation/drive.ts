@@ -255,7 +255,7 @@ export class Driver {
     if (operation === "discard" && letter.kind === "match") {
       world.discarded.add(`${letter.sink} ${keyOfLetter(letter)}`)
     }
-    const work = {
+    const work: Effect.Effect<unknown, unknown> = {
       replay: letters.replay(letter.id),
       replayAll: letters.replayAll({ network: NETWORK }, 1000),
       discard: letter.kind === "match" ? letters.discard(letter.id) : Effect.void,

@@ -189,20 +189,11 @@ const leftStanding: Mutant = {
 const replayedAfterRetraction: Mutant = {
   name: "a letter is sent again after its retraction",
   shows: /came after its retraction/,
-  storage: ({ deadLetter, deadLetters, replay }) => ({
+  storage: ({ deadLetter, deadLetters }) => ({
     deadLetter: (network, seq) =>
       Effect.map(deadLetter(network, seq), (letter) => letter && { ...letter, ended: false }),
     deadLetters: (filter, page) =>
       Effect.map(deadLetters(filter, page), (letters) => letters.map((letter) => ({ ...letter, ended: false }))),
-    replay: (owner, seq) =>
-      Effect.gen(function* () {
-        const answer = yield* replay(owner, seq)
-        const letter = answer === "RETRACTED" ? yield* deadLetter(owner.network, seq) : null
-        if (letter === null) return answer
-        const { network, sink, monitor, matchId, life, kind, cursor, attempts } = letter
-        const row = { seq, network, sink, monitor, matchId, life, kind, cursor, attempts }
-        return { ...row, state: "offered" as const, digest: null, slot: false, payload: letter.payload! }
-      }),
   }),
 }
 

@@ -23,9 +23,8 @@ const WRITES = [
   "retract",
   "rewind",
   "prune",
-  "replay",
+  "replayed",
   "discard",
-  "discardAll",
   "offerRetractions",
 ] as const
 
@@ -100,13 +99,6 @@ export const simulatedStorage = (real: Service, life: Life, world: World): Servi
       Effect.tap(wrapped.mint(owner, input), () =>
         Effect.sync(() => {
           world.minted = input.upTo.primary
-        }),
-      ),
-    // A letter that is replayed when its runtime ends is sent by the next one, like any row that is owed.
-    replay: (owner, seq) =>
-      Effect.tap(wrapped.replay(owner, seq), (row) =>
-        Effect.sync(() => {
-          if (typeof row === "object") world.addLetter(row.sink, row.matchId)
         }),
       ),
     rewind: (owner, depth) =>

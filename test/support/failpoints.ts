@@ -38,15 +38,15 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   deadLetters: [],
   deadLetterCount: [],
   deadLetter: [],
-  replay: ["replay"],
+  deadLetterCounts: [],
+  replayed: ["replayed"],
   discard: ["discard"],
-  discardAll: ["discardAll"],
   offerRetractions: ["offerRetractions"],
   oldestOwed: [],
 }
 
 /** What an operator asks for: no flow of a chain takes these steps by itself. */
-export const onRequest: ReadonlySet<string> = new Set(["replay", "discard", "discardAll", "offerRetractions"])
+export const onRequest: ReadonlySet<string> = new Set(["replayed", "discard", "offerRetractions"])
 
 /** Every durable step, and the attempt of a sink between two of them. */
 export const steps: ReadonlyArray<string> = [...Object.values(stepsOf).flat(), "deliver"]

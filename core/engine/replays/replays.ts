@@ -1,4 +1,4 @@
-import { Clock, Deferred, Effect, Exit, Fiber, Latch, Option, type Scope, Semaphore } from "effect"
+import { Effect, Exit, Fiber, Latch, Option, type Scope, Semaphore } from "effect"
 import { deliveryId, type Match, matchBody, type SinkEvent } from "../../model/sink-event.ts"
 import type { AttemptPolicy } from "../../pipeline/attempt-policy.ts"
 import { deliverWithRetry, type DeliveryResult } from "../../pipeline/delivery.ts"
@@ -8,7 +8,8 @@ import { untilStored } from "../../pipeline/persist.ts"
 import type { SinkHandle } from "../../pipeline/sink-handle.ts"
 import type { PipelineStatus } from "../../pipeline/status.ts"
 import type { NotOwner, StorageError } from "../../storage/error.ts"
-import type { DeadLetterRow, DeliveryRow, NoReplay, Outcome, Storage } from "../../storage/storage.ts"
+import type { DeadLetterRow, NoReplay, Outcome, Storage } from "../../storage/storage.ts"
+import { noReplay } from "../../storage/tuples/dead-letter.ts"
 import type { Ownership } from "../ownership.ts"
 import { sinkRefusal } from "./sink-refusal.ts"
 
@@ -28,7 +29,10 @@ export type Replayed =
   /** It is no letter that can be sent. */
   | { readonly _tag: "Refused"; readonly why: NoReplay | "NOT_FOUND" }
 
-/** The replays of a network, for as long as this process owns it. */
+/**
+ * The replays of a network, for as long as this process owns it. A letter stays one until its replay has an outcome: what is
+ * cut off on the way, by a crash too, leaves it as it was.
+ */
 export interface Replays {
   /**
    * Sends a dead letter again when it is its turn at its sink: one at a time, and none while they rest. What becomes of it
@@ -37,24 +41,16 @@ export interface Replays {
   readonly send: (letter: Letter, policy: AttemptPolicy) => Effect.Effect<Replayed, Fault>
   /** Whether the replay of a row has begun and is not over. */
   readonly isUnderWay: (seq: number) => boolean
-  /**
-   * Whether a row is, or was since the last `forget`, that of a replay: who reads owed rows leaves it out, also if it was
-   * read just before the replay was over.
-   */
-  readonly isReplaying: (seq: number) => boolean
-  /** No reader of rows is left that read them before now. */
-  readonly forget: () => void
   /** No replay begins any more, and one that waits for another attempt ends. */
   readonly leave: () => void
   /**
-   * The same, and waits until none is under way: an attempt that has begun may take so long, in ms; then it is given up, and
-   * its letter is written back as it was.
+   * The same, and waits until none is under way: an attempt that has begun may take so long, in ms; then it is given up.
    */
   readonly rest: (deadlineMs: number) => Effect.Effect<void>
   /** Ends the rest. */
   readonly resume: () => void
-  /** Fails with what kept an outcome from being written. */
-  readonly fault: Effect.Effect<never, Fault>
+  /** The same as `leave`, for good: those that wait for their turn are told at once. */
+  readonly end: () => void
 }
 
 const GIVEN_UP: DeliveryResult = { _tag: "GivenUp" }
@@ -73,7 +69,7 @@ const newPeriod = (): Period => ({
 const sinkDown = (sink: string): string =>
   `sink "${sink}" is down: the letters before this one used up their attempts; replay the rest when it answers again`
 
-const eventOf = ({ payload }: DeliveryRow): SinkEvent => ({ type: "match", ...(JSON.parse(payload) as Match) })
+const eventOf = (payload: string): SinkEvent => ({ type: "match", ...(JSON.parse(payload) as Match) })
 
 export const makeReplays = Effect.fnUntraced(function* (options: {
   readonly network: string
@@ -88,14 +84,12 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
   const { network, storage, status, metrics } = options
   const { owner, lease } = options.ownership
   const scope = yield* Effect.scope
-  const fault = yield* Deferred.make<never, Fault>()
   const turns = new Map<string, Semaphore.Semaphore>()
   const underWay = new Set<number>()
-  /** Grows by a number a replay, until the pipeline is opened anew. */
-  let known = new Set<number>()
   const idle = Latch.makeUnsafe(true)
   const resumed = Latch.makeUnsafe(true)
   let resting = false
+  let isEnded = false
   let period = newPeriod()
 
   const turnAt = (sink: string): Semaphore.Semaphore => {
@@ -108,25 +102,28 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     `network "${network}" had to stop, to take something back, or to make way for a change of sinks or monitors before ` +
     `the sink answered; the dead letter is kept as it was: replay it again`
 
+  const stopped = `network "${network}" stops; what was not sent is a dead letter as before: replay it again when it runs`
+
   const ended = `network "${network}" stopped, or began anew, before this was over; look at its dead letters again when it runs`
 
   /** The attempts, with the sink as it is configured at the time. */
   const attempts = Effect.fnUntraced(function* (
-    row: DeliveryRow,
+    letter: DeadLetterRow,
+    payload: string,
     handle: SinkHandle,
     policy: AttemptPolicy,
     { draining }: Period,
   ): Effect.fn.Return<DeliveryResult> {
     // The same on each attempt of this replay, so that the receiver can tell these from another replay.
     const nonce = crypto.randomUUID()
-    const delivery = { id: deliveryId(row.matchId, row.life, row.kind), body: matchBody(row.payload), nonce }
-    const event = eventOf(row)
+    const delivery = { id: deliveryId(letter.matchId, letter.life, letter.kind), body: matchBody(payload), nonce }
+    const event = eventOf(payload)
     while (!draining.isBegun) {
       const { runtime, changed } = handle
       const retry = runtime === null || handle.paused !== null ? null : policy.next(runtime)
       if (runtime === null || retry === null) return GIVEN_UP
       const onRetry = (reason: string, attempt: number) => {
-        metrics.count("failedAttempts", 1, { sink: row.sink })
+        metrics.count("failedAttempts", 1, { sink: letter.sink })
         return Effect.logWarning(`replay failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`)
       }
       const end = yield* Effect.raceFirst(
@@ -137,48 +134,43 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
       // Before anything is written: that may take long, and the sink be another by then.
       const failure = end._tag === "Dead" ? end.failure : null
       if (failure?._tag === "Permanent" && failure.gone === true && handle.runtime === runtime) {
-        yield* options.onGone(row.sink, failure.reason)
+        yield* options.onGone(letter.sink, failure.reason)
       }
       return end
     }
     return GIVEN_UP
   })
 
-  /** What is not known to be written leaves a row owed, maybe: a pipeline that is built anew from the rows sees to it. */
-  const stored = <A>(change: Effect.Effect<A, Fault>) =>
-    change.pipe(
+  const write = (letter: DeadLetterRow, outcome: Omit<Outcome, "seq">) =>
+    storage.replayed(owner, { seq: letter.seq, ...outcome }).pipe(
       untilStored(status),
-      Effect.tapError((error) => Deferred.fail(fault, error)),
+      Effect.tap(() =>
+        Effect.sync(() =>
+          metrics.count("deliveries", 1, { sink: letter.sink, kind: letter.kind, outcome: outcome.state }),
+        ),
+      ),
     )
 
-  const write = Effect.fnUntraced(function* (row: DeliveryRow, outcome: Outcome, isNews: boolean) {
-    yield* stored(storage.settle(owner, { outcomes: [outcome], offered: [] }))
-    if (isNews) metrics.settled([{ item: { row, slot: null }, outcome }], yield* Clock.currentTimeMillis)
-  })
-
-  /** Sends the row that a letter has become, and writes what came of it. */
+  /** Sends a letter, and writes what came of it. */
   const deliver = Effect.fnUntraced(function* (
-    row: DeliveryRow,
-    before: DeadLetterRow,
+    letter: DeadLetterRow,
+    payload: string,
     policy: AttemptPolicy,
     during: Period,
   ): Effect.fn.Return<Replayed, Fault> {
-    const { seq, sink } = row
+    const { sink } = letter
     const handle = options.sinkHandle(sink)
     const given = Effect.as(during.givesUp.await, GIVEN_UP)
-    const result = yield* Effect.raceFirst(attempts(row, handle, policy, during), given)
+    const result = yield* Effect.raceFirst(attempts(letter, payload, handle, policy, during), given)
     policy.ended(result)
-    if (result._tag === "GivenUp") {
-      yield* write(row, { seq, state: "dead", attempts: before.attempts, reason: before.reason }, false)
-      return { _tag: "Left", reason: sinkRefusal(sink, handle) ?? cutShort }
-    }
-    const tried = { seq, attempts: before.attempts + result.attempts }
+    if (result._tag === "GivenUp") return { _tag: "Left", reason: sinkRefusal(sink, handle) ?? cutShort }
+    const tried = letter.attempts + result.attempts
     if (result._tag === "Delivered") {
-      yield* write(row, { ...tried, state: "delivered", reason: null }, true)
+      yield* write(letter, { state: "delivered", attempts: tried, reason: null })
       yield* Effect.logInfo("a dead letter was delivered by a replay")
       return { _tag: "Delivered" }
     }
-    yield* write(row, { ...tried, state: "dead", reason: result.reason }, true)
+    yield* write(letter, { state: "dead", attempts: tried, reason: result.reason })
     yield* Effect.logWarning(`a replay failed, the dead letter is kept: ${result.reason}`)
     return { _tag: "Dead" }
   })
@@ -192,19 +184,18 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     const refusal = sinkRefusal(sink, handle)
     if (refusal !== null) return { _tag: "Left", reason: refusal }
     if (policy.next(handle.runtime!) === null) return { _tag: "Left", reason: sinkDown(sink) }
-    const before = yield* storage.deadLetter(network, seq)
-    if (before === null) return { _tag: "Refused", why: "NOT_FOUND" }
-    // Before the row is owed: whoever reads it then knows that it is not to be sent.
-    known.add(seq)
-    const row = yield* stored(storage.replay(owner, seq))
-    if (typeof row === "string") return { _tag: "Refused", why: row }
-    return yield* deliver(row, before, policy, during).pipe(
-      Effect.annotateLogs({ network, sink, monitor: row.monitor, match: row.matchId }),
+    const letter = yield* storage.deadLetter(network, seq)
+    if (letter === null) return { _tag: "Refused", why: "NOT_FOUND" }
+    const why = noReplay(letter)
+    if (why !== null) return { _tag: "Refused", why }
+    return yield* deliver(letter, letter.payload!, policy, during).pipe(
+      Effect.annotateLogs({ network, sink, monitor: letter.monitor, match: letter.matchId }),
     )
   })
 
   const whenAllowed = (letter: Letter, policy: AttemptPolicy): Effect.Effect<Replayed, Fault> =>
-    Effect.suspend(() => {
+    Effect.suspend((): Effect.Effect<Replayed, Fault> => {
+      if (isEnded) return Effect.succeed({ _tag: "Left", reason: stopped })
       if (resting) return Effect.andThen(resumed.await, whenAllowed(letter, policy))
       const { seq } = letter
       underWay.add(seq)
@@ -231,10 +222,6 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
       return Exit.hasInterrupts(exit) ? { _tag: "Left", reason: ended } : yield* exit
     }),
     isUnderWay: (seq) => underWay.has(seq),
-    isReplaying: (seq) => known.has(seq),
-    forget: () => {
-      known = new Set(underWay)
-    },
     leave,
     rest: Effect.fnUntraced(function* (deadlineMs: number) {
       leave()
@@ -244,11 +231,15 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
       yield* idle.await
     }),
     resume: () => {
-      if (!resting) return
+      if (!resting || isEnded) return
       period = newPeriod()
       resting = false
       resumed.openUnsafe()
     },
-    fault: Deferred.await(fault),
+    end: () => {
+      isEnded = true
+      leave()
+      resumed.openUnsafe()
+    },
   }
 })

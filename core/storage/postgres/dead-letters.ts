@@ -1,11 +1,12 @@
 import { Effect } from "effect"
-import type { DeadLetterFilter, DeadLetterRow, DeliveryRow, NoReplay } from "../storage.ts"
-import { type DeadLetterTuple, filterParts, filterValues, noReplay, toDeadLetterRow } from "../tuples/dead-letter.ts"
+import type { DeadLetterCount, DeadLetterFilter, DeadLetterRow, DeliveryRow, Outcome } from "../storage.ts"
+import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
 import type { Group } from "./group.ts"
-import { deadLetterCountSql, deadLettersSql, discardAllSql, sql } from "./sql.ts"
+import { deadLetterCountSql, deadLettersSql, sql } from "./sql.ts"
+import { storable } from "./text.ts"
 
 export const readDeadLetters = (
   session: Session,
@@ -36,34 +37,33 @@ export const readDeadLetter = (
     tuple === undefined ? null : toDeadLetterRow(tuple),
   )
 
-/** Makes a dead letter an offered row again, or answers why it cannot. */
-export const replay = Effect.fnUntraced(function* (
-  { session, network }: Group,
-  seq: number,
-): Effect.fn.Return<DeliveryRow | NoReplay | "NOT_FOUND", QueryFailed> {
-  const letter = yield* readDeadLetter(session, network.id, seq)
-  if (letter === null) return "NOT_FOUND"
-  const refused = noReplay(letter)
-  if (refused !== null) return refused
-  const [replayed] = yield* session.all<readonly [sink: string, ...row: DeliveryTuple]>(sql.replay, [seq])
-  const [sink, ...row] = replayed!
-  return toDeliveryRow(network.id, sink)(row)
-})
+export const readDeadLetterCounts = (
+  session: Session,
+  network: string,
+): Effect.Effect<ReadonlyArray<DeadLetterCount>, QueryFailed> =>
+  Effect.map(
+    session.all<readonly [sink: string, monitor: string, letters: number]>(sql.letterCounts, [network]),
+    (found) => found.map(([sink, monitor, letters]) => ({ sink, monitor, letters })),
+  )
 
-/** Gives a dead letter up; false when there is none. */
-export const discard = ({ session, network }: Group, seq: number, now: number): Effect.Effect<boolean, QueryFailed> =>
-  Effect.map(session.run(sql.discard, [now, seq, network.id]), (changed) => changed > 0)
-
-/** Gives dead letters up, the oldest first; how many. */
-export const discardAll = (
+/** Writes how the replay of a dead letter ended. */
+export const replayed = (
   { session, network }: Group,
-  filter: Omit<DeadLetterFilter, "network">,
-  limit: number,
+  { seq, state, attempts, reason }: Outcome,
   now: number,
-): Effect.Effect<number, QueryFailed> => {
-  const whole = { ...filter, network: network.id }
-  return session.run(discardAllSql(filterParts(whole)), [...filterValues(whole), 0, limit, now])
-}
+): Effect.Effect<void, QueryFailed> =>
+  Effect.asVoid(
+    state === "delivered"
+      ? session.run(sql.replayDelivered, [attempts, now, seq, network.id])
+      : session.run(sql.replayFailed, [attempts, reason === null ? null : storable(reason), seq, network.id]),
+  )
+
+/** Gives dead letters up; how many there were. */
+export const discard = (
+  { session, network }: Group,
+  seqs: ReadonlyArray<number>,
+  now: number,
+): Effect.Effect<number, QueryFailed> => session.run(sql.discard, [now, seqs, network.id])
 
 /** Owes retractions again that died at a sink, in the order of dying; answers them. */
 export const offerRetractions = Effect.fnUntraced(function* (

@@ -6,11 +6,11 @@ import { connection as makeConnection } from "./connection.ts"
 import {
   countDeadLetters,
   discard,
-  discardAll,
   offerRetractions,
   readDeadLetter,
+  readDeadLetterCounts,
   readDeadLetters,
-  replay,
+  replayed,
 } from "./dead-letters.ts"
 import { readFeedPage, readFeedStates } from "./feed.ts"
 import { makeGrowth } from "./growth.ts"
@@ -116,10 +116,9 @@ const make = Effect.fnUntraced(function* (
     deadLetters: (filter, page) => read("deadLetters", (session) => readDeadLetters(session, filter, page)),
     deadLetterCount: (filter) => read("deadLetterCount", (session) => countDeadLetters(session, filter)),
     deadLetter: (network, seq) => read("deadLetter", (session) => readDeadLetter(session, network, seq)),
-    replay: (owner, seq) => writeAs("replay", owner, (group) => replay(group, seq), once),
-    discard: (owner, seq) => at((now) => writeAs("discard", owner, (group) => discard(group, seq, now))),
-    discardAll: (owner, filter, limit) =>
-      at((now) => writeAs("discardAll", owner, (group) => discardAll(group, filter, limit, now))),
+    deadLetterCounts: (network) => read("deadLetterCounts", (session) => readDeadLetterCounts(session, network)),
+    replayed: (owner, outcome) => at((now) => writeAs("replayed", owner, (group) => replayed(group, outcome, now))),
+    discard: (owner, seqs) => at((now) => writeAs("discard", owner, (group) => discard(group, seqs, now))),
     offerRetractions: (owner, sink, limit) =>
       writeAs("offerRetractions", owner, (group) => offerRetractions(group, sink, limit), once),
   })

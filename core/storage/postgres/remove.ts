@@ -119,7 +119,8 @@ const owedSinks = async (em: EntityManager, network: string): Promise<ReadonlyAr
 
 /**
  * Lets go of what a deleted sink or monitor owes or keeps as dead letters: rows that were never attempted are cancelled,
- * the others discarded, so that an invalidation still finds what a receiver may have heard of.
+ * the others discarded, so that an invalidation still finds what a receiver may have heard of. Retractions of a deleted
+ * monitor's matches are still owed to those who heard of these.
  *
  * @param networks all of them, locked
  */
@@ -130,7 +131,9 @@ export const releaseRows = async (
   now: number,
 ): Promise<void> => {
   const [monitor, dead, own] =
-    "sink" in by ? ["", " AND d.sink = ?", [by.sink]] : [" AND m.monitor = ?", " AND d.dead_monitor = ?", [by.monitor]]
+    "sink" in by
+      ? ["", " AND d.sink = ?", [by.sink]]
+      : [" AND d.kind = 'match' AND m.monitor = ?", " AND d.dead_monitor = ?", [by.monitor]]
   for (const network of networks) {
     for (const sink of "sink" in by ? [by.sink] : await owedSinks(em, network)) {
       const values = [network, sink, ...("sink" in by ? [] : own)]

@@ -21,7 +21,6 @@ export const pipelineColumns = `epoch, deleted, lease_owner, lease_until, minted
   start_primary, start_secondary, high_primary, swept_primary, pruned_primary, paused, invalidations`
 
 /** What a letter that is given up becomes, at the time that is this parameter. */
-const discarded = (now: string): string => `state = 'discarded', settled_at = ${now}, died = NULL, dead_monitor = NULL`
 /** What a retraction that died becomes when it is owed again. */
 const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL`
 
@@ -169,11 +168,15 @@ export const sql = {
 
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf}
     WHERE d.seq = $1 AND coalesce(d.network) = $2 AND coalesce(d.died, 0) > 0`,
-  replay: `UPDATE deliveries d SET state = 'offered', slot = 0, digest = NULL, settled_at = NULL, died = NULL,
+  letterCounts: `SELECT sink, monitor, letters FROM dead_letter_counts WHERE network = $1 AND letters > 0
+    ORDER BY sink, monitor`,
+  replayDelivered: `UPDATE deliveries SET state = 'delivered', attempts = $1, reason = NULL, settled_at = $2, died = NULL,
       dead_monitor = NULL
-    FROM matches m WHERE d.seq = $1 AND m.pk = d.match_pk RETURNING d.sink, ${deliveryRow}`,
-  discard: `UPDATE deliveries SET ${discarded("$1")}
-    WHERE seq = $2 AND coalesce(network) = $3 AND coalesce(died, 0) > 0`,
+    WHERE seq = $3 AND coalesce(network) = $4 AND coalesce(died, 0) > 0`,
+  replayFailed: `UPDATE deliveries SET attempts = $1, reason = $2
+    WHERE seq = $3 AND coalesce(network) = $4 AND coalesce(died, 0) > 0`,
+  discard: `UPDATE deliveries SET state = 'discarded', settled_at = $1, died = NULL, dead_monitor = NULL
+    WHERE seq = ANY($2::bigint[]) AND coalesce(network) = $3 AND coalesce(died, 0) > 0`,
   unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, ''
     FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.sink = $2 AND d.died > 0 AND d.kind = 'retracted'
@@ -251,13 +254,6 @@ export const deadLetterCountSql = (by: {
     .filter((name) => by[name])
     .map((name, i) => `${name} = $${i + 1}`)
   return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE ${["true", ...where].join(" AND ")}`
-}
-
-/** Gives dead letters up, with the parameters of their list and then the time. */
-export const discardAllSql = (filter: DeadFilter): string => {
-  const { where, last } = deadWhere(filter)
-  return `UPDATE deliveries SET ${discarded(`$${last + 2}`)} WHERE seq = ANY(ARRAY(
-    SELECT d.seq FROM deliveries d WHERE ${where} ORDER BY d.died LIMIT $${last + 1}))`
 }
 
 /** How many rows are owed, by any of network, sink and monitor, in this order of parameters. */

@@ -1,13 +1,14 @@
-import type { DeadLetterFilter, DeadLetterRow, DeliveryRow, NoReplay } from "../storage.ts"
+import type { DeadLetterCount, DeadLetterFilter, DeadLetterRow, DeliveryRow, Outcome } from "../storage.ts"
 import type { NetworkRow } from "../network-row.ts"
-import { type DeadLetterTuple, filterParts, filterValues, noReplay, toDeadLetterRow } from "../tuples/dead-letter.ts"
+import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type Native, rows } from "./native.ts"
-import { deadLetterCountSql, deadLettersSql, discardAllSql, sql } from "./sql.ts"
+import { deadLetterCountSql, deadLettersSql, sql } from "./sql.ts"
 
 /** The reads of dead letters. */
 export const makeDeadLetterReads = (native: Native) => {
   const one = rows<DeadLetterTuple>(native, sql.deadLetter)
+  const counts = rows<readonly [sink: string, monitor: string, letters: number]>(native, sql.letterCounts)
   return {
     list: (
       filter: DeadLetterFilter,
@@ -22,6 +23,9 @@ export const makeDeadLetterReads = (native: Native) => {
         ...filterValues(filter),
       )![0],
 
+    counts: (network: string): ReadonlyArray<DeadLetterCount> =>
+      counts.all(network).map(([sink, monitor, letters]) => ({ sink, monitor, letters })),
+
     one: (network: string, seq: number): DeadLetterRow | null => {
       const tuple = one.get(seq, network)
       return tuple === undefined ? null : toDeadLetterRow(tuple)
@@ -31,35 +35,20 @@ export const makeDeadLetterReads = (native: Native) => {
 
 /** Prepares what takes dead letters away. */
 export const makeDeadLetterWrites = (native: Native) => {
-  const letter = rows<DeadLetterTuple>(native, sql.deadLetter)
-  const delivery = rows<readonly [sink: string, ...row: DeliveryTuple]>(native, sql.delivery)
-  const replay = native.prepare(sql.replay)
+  const delivered = native.prepare(sql.replayDelivered)
+  const failed = native.prepare(sql.replayFailed)
   const discard = native.prepare(sql.discard)
   const unheard = rows<DeliveryTuple>(native, sql.unheardRetractions)
   const offer = native.prepare(sql.offerRetraction)
 
   return {
-    replay: (network: NetworkRow, seq: number): DeliveryRow | NoReplay | "NOT_FOUND" => {
-      const tuple = letter.get(seq, network.id)
-      if (tuple === undefined) return "NOT_FOUND"
-      const refused = noReplay(toDeadLetterRow(tuple))
-      if (refused !== null) return refused
-      replay.run(seq)
-      const [sink, ...row] = delivery.get(seq)!
-      return toDeliveryRow(network.id, sink)(row)
+    replayed: (network: NetworkRow, { seq, state, attempts, reason }: Outcome, now: number): void => {
+      if (state === "delivered") delivered.run(attempts, now, seq, network.id)
+      else failed.run(attempts, reason, seq, network.id)
     },
 
-    discard: (network: NetworkRow, seq: number, now: number): boolean => discard.run(now, seq, network.id).changes > 0,
-
-    discardAll: (
-      network: NetworkRow,
-      filter: Omit<DeadLetterFilter, "network">,
-      limit: number,
-      now: number,
-    ): number => {
-      const whole = { ...filter, network: network.id }
-      return native.prepare(discardAllSql(filterParts(whole))).run(now, ...filterValues(whole), 0, limit).changes
-    },
+    discard: (network: NetworkRow, seqs: ReadonlyArray<number>, now: number): number =>
+      seqs.reduce((discarded, seq) => discarded + discard.run(now, seq, network.id).changes, 0),
 
     offerRetractions: (network: NetworkRow, sink: string, limit: number): ReadonlyArray<DeliveryRow> =>
       unheard.all(network.id, sink, limit).map((row) => {

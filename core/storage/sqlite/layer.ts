@@ -98,10 +98,11 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     deadLetters: (filter, page) => run("deadLetters", () => deadLetters.list(filter, page)),
     deadLetterCount: (filter) => run("deadLetterCount", () => deadLetters.count(filter)),
     deadLetter: (network, seq) => run("deadLetter", () => deadLetters.one(network, seq)),
-    replay: (owner, seq) => writeAs("replay", owner, (_, network) => letters.replay(network, seq)),
-    discard: (owner, seq) => at((now) => writeAs("discard", owner, (_, network) => letters.discard(network, seq, now))),
-    discardAll: (owner, filter, limit) =>
-      at((now) => writeAs("discardAll", owner, (_, network) => letters.discardAll(network, filter, limit, now))),
+    deadLetterCounts: (network) => run("deadLetterCounts", () => deadLetters.counts(network)),
+    replayed: (owner, outcome) =>
+      at((now) => writeAs("replayed", owner, (_, network) => letters.replayed(network, outcome, now))),
+    discard: (owner, seqs) =>
+      at((now) => writeAs("discard", owner, (_, network) => letters.discard(network, seqs, now))),
     offerRetractions: (owner, sink, limit) =>
       writeAs("offerRetractions", owner, (_, network) => letters.offerRetractions(network, sink, limit)),
   })

@@ -44,7 +44,8 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
 
 /**
  * Lets go of what a deleted sink or monitor owes or keeps as dead letters: rows that were never attempted are cancelled,
- * the others discarded, so that an invalidation still finds what a receiver may have heard of.
+ * the others discarded, so that an invalidation still finds what a receiver may have heard of. Retractions of a deleted
+ * monitor's matches are still owed to those who heard of these.
  */
 export const releaseRows = async (
   em: EntityManager,
@@ -52,7 +53,8 @@ export const releaseRows = async (
   now: number,
 ): Promise<void> => {
   const [column, value] = "sink" in by ? ["d.sink", by.sink] : ["m.monitor", by.monitor]
-  for (const open of ["d.settled_at IS NULL", "d.died > 0"]) {
+  const owed = "sink" in by ? "d.settled_at IS NULL" : "d.settled_at IS NULL AND d.kind = 'match'"
+  for (const open of [owed, "d.died > 0"]) {
     await inChunks(
       em,
       `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,

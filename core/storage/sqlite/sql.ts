@@ -96,9 +96,10 @@ export const sql = {
       WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?)
       AND ${standsNoMore} LIMIT ?)`,
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE d.seq = ? AND d.network = ? AND d.died > 0`,
-  replay: `UPDATE deliveries SET state = 'offered', slot = 0, digest = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL
-    WHERE seq = ?`,
-  delivery: `SELECT d.sink, ${deliveryRow} FROM deliveries d ${matchOf} WHERE d.seq = ?`,
+  letterCounts: `SELECT sink, monitor, letters FROM dead_letter_counts WHERE network = ? AND letters > 0 ORDER BY sink, monitor`,
+  replayDelivered: `UPDATE deliveries SET state = 'delivered', attempts = ?, reason = NULL, settled_at = ?, died = NULL,
+    dead_monitor = NULL WHERE seq = ? AND network = ? AND died IS NOT NULL`,
+  replayFailed: `UPDATE deliveries SET attempts = ?, reason = ? WHERE seq = ? AND network = ? AND died IS NOT NULL`,
   discard: `UPDATE deliveries SET ${discarded} WHERE seq = ? AND network = ? AND died IS NOT NULL`,
   unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, ''
     FROM deliveries d INDEXED BY deliveries_dead_retracted_sink ${matchOf}
@@ -192,11 +193,6 @@ export const deadLetterCountSql = (by: CountedBy): string => {
   const where = (["network", "sink", "monitor"] as const).filter((name) => by[name]).map((name) => ` AND ${name} = ?`)
   return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE true${where.join("")}`
 }
-
-/** Gives dead letters up, with the time and then the parameters of their list. */
-export const discardAllSql = (filter: DeadFilter): string =>
-  `UPDATE deliveries SET ${discarded} WHERE seq IN (
-    SELECT d.seq FROM deliveries d ${deadIndex(filter)} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?)`
 
 /** How many rows are owed, by any of network, sink and monitor, in this order of parameters. */
 export const owedCountSql = (by: CountedBy): string =>

@@ -24,8 +24,10 @@ const LETTER = `id network sink monitor matchId cursor { primary secondary } kin
 const operation = <S extends Schema.Codec<any, any>>(query: string, shape: S) => ({ query, shape })
 
 export const LIST = operation(
-  `query ($network: ID!, $sink: ID, $monitor: ID, $first: Int, $after: String) {
-    deadLetters(network: $network, sink: $sink, monitor: $monitor, first: $first, after: $after) {
+  `query ($network: ID!, $sink: ID, $monitor: ID, $kind: DeliveryKind, $ended: Boolean, $first: Int, $after: String) {
+    deadLetters(
+      network: $network, sink: $sink, monitor: $monitor, kind: $kind, ended: $ended, first: $first, after: $after
+    ) {
       totalCount edges { node { ${LETTER} } } pageInfo { hasNextPage endCursor }
     }
   }`,
@@ -46,9 +48,9 @@ export const REPLAY = operation(
 )
 
 export const REPLAY_ALL = operation(
-  `mutation ($network: ID!, $sink: ID, $monitor: ID, $first: Int) {
-    replayDeadLetters(network: $network, sink: $sink, monitor: $monitor, first: $first) {
-      delivered failed skipped whySkipped
+  `mutation ($network: ID!, $sink: ID, $monitor: ID, $first: Int, $after: String) {
+    replayDeadLetters(network: $network, sink: $sink, monitor: $monitor, first: $first, after: $after) {
+      delivered failed skipped whySkipped endCursor
     }
   }`,
   Schema.Struct({
@@ -57,6 +59,7 @@ export const REPLAY_ALL = operation(
       failed: Schema.Int,
       skipped: Schema.Int,
       whySkipped: Schema.Array(Schema.String),
+      endCursor: Schema.NullOr(Schema.String),
     }),
   }),
 )
@@ -67,8 +70,8 @@ export const DISCARD = operation(
 )
 
 export const DISCARD_ALL = operation(
-  `mutation ($network: ID!, $sink: ID, $monitor: ID) {
-    discardDeadLetters(network: $network, sink: $sink, monitor: $monitor)
+  `mutation ($network: ID!, $sink: ID, $monitor: ID, $kind: DeliveryKind, $ended: Boolean) {
+    discardDeadLetters(network: $network, sink: $sink, monitor: $monitor, kind: $kind, ended: $ended)
   }`,
   Schema.Struct({ discardDeadLetters: Schema.Int }),
 )

@@ -4,7 +4,7 @@ import { builder } from "../builder.ts"
 import { defined } from "../input.ts"
 import { invalid } from "../problems.ts"
 import { run } from "../run.ts"
-import { DeadLetterType } from "./dead-letter.ts"
+import { DeadLetterType, DeliveryKindType, ENDED, kindFilter } from "./dead-letter.ts"
 
 const DeadLetterReplayType = builder.objectRef<DeadLetterReplay>("DeadLetterReplay").implement({
   description: "How the replay of a dead letter ended.",
@@ -25,10 +25,15 @@ const DeadLetterReplaysType = builder.objectRef<ReplayCounts>("DeadLetterReplays
     failed: t.exposeInt("failed", { description: "Letters that are kept with a new reason." }),
     skipped: t.exposeInt("skipped", {
       description:
-        "Letters that are left as they were: they cannot be replayed, or their sink is down, paused, FAILED or missing, or the network had to make way for something else.",
+        "Letters that are left as they were: they cannot be replayed, or their sink is down, paused, FAILED or missing, or the network had to make way for something else. All letters to a sink that takes none are counted.",
     }),
     whySkipped: t.exposeStringList("whySkipped", {
       description: "Why letters are left, and what to do: each reason once.",
+    }),
+    endCursor: t.exposeString("endCursor", {
+      nullable: true,
+      description:
+        "Pass it as `after` to go on behind these letters, also those that failed; null if none is behind them.",
     }),
   }),
 })
@@ -69,13 +74,17 @@ builder.mutationFields((t) => ({
         defaultValue: 500,
         description: "The most letters that are sent, 1 to 10000; those that cannot be replayed are passed over.",
       }),
+      after: t.arg.string({
+        required: false,
+        description: "Only letters behind this one: an `endCursor`, of a bulk replay or of a list.",
+      }),
     },
-    resolve: (_, { network, sink, monitor, first }, context) => {
+    resolve: (_, { network, sink, monitor, first, after }, context) => {
       context.views.forget()
       const count = replayCount(first)
       return run(
         context,
-        DeadLetters.use((letters) => letters.replayAll({ network, ...defined({ sink, monitor }) }, count)),
+        DeadLetters.use((letters) => letters.replayAll({ network, ...defined({ sink, monitor }) }, count, after)),
       )
     },
   }),
@@ -94,12 +103,16 @@ builder.mutationFields((t) => ({
       network: t.arg.id({ description: "The network whose letters are discarded." }),
       sink: t.arg.id({ required: false, description: "Only letters to this sink." }),
       monitor: t.arg.id({ required: false, description: "Only letters of this monitor." }),
+      kind: t.arg({ type: DeliveryKindType, required: false, description: "Only letters of this kind." }),
+      ended: t.arg.boolean({ required: false, description: ENDED }),
     },
-    resolve: (_, { network, sink, monitor }, context) => {
+    resolve: (_, { network, sink, monitor, kind, ended }, context) => {
       context.views.forget()
       return run(
         context,
-        DeadLetters.use((letters) => letters.discardAll({ network, ...defined({ sink, monitor }) })),
+        DeadLetters.use((letters) =>
+          letters.discardAll({ network, ...defined({ sink, monitor }), ...kindFilter({ kind, ended }) }),
+        ),
       )
     },
   }),

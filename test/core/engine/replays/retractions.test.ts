@@ -83,7 +83,7 @@ describe("a dead letter that is discarded", () => {
       yield* deadLetters.discard(letters[0]!.id)
       assert.strictEqual((yield* Effect.flip(deadLetters.discard(letters[0]!.id)))._tag, "NotFound")
       assert.strictEqual((yield* Effect.flip(deadLetters.discard("x")))._tag, "NotFound")
-      assert.strictEqual(yield* deadLetters.discardAll({ network: "test", sink: "b", monitor: "none" }), 0)
+      assert.strictEqual(yield* deadLetters.discardAll({ network: "test", sink: "b", ended: true }), 0)
       const ofB = letters.slice(1).filter(({ sink }) => sink === "b").length
       assert.strictEqual(yield* deadLetters.discardAll({ network: "test", sink: "b" }), ofB)
       assert.strictEqual(yield* deadLetters.discardAll({ network: "test" }), letters.length - 1 - ofB)

@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { DeadLetterFilter, Storage } from "../../../../core/storage/storage.ts"
-import { at, batch, hit, match, monitor, network, sink } from "../builders.ts"
+import { at, batch, match, monitor, network, sink } from "../builders.ts"
 import { all, retractAll, settleAll, started, takeBack, type Test } from "./support.ts"
 
 const page = { after: 0, limit: 1000 }
@@ -48,82 +48,68 @@ export const letters = (test: Test): void => {
       assert.deepStrictEqual(ids(yield* list(storage, { monitor: "transfers" })), ["m-1-0"])
     }))
 
-  test("one that is replayed is an offered row again, without a slot, and none in the list", () =>
+  test("one whose replay failed keeps its place and its time, with the new attempts and reason", () =>
     Effect.gen(function* () {
       const { storage, owner, rows } = yield* dead()
+      const before = yield* list(storage)
       const { seq } = rows[2]!
-      const replayed = yield* storage.replay(owner, seq)
-      const expected = { ...rows[2]!, state: "offered", attempts: 1, slot: false } as const
-      assert.deepStrictEqual(replayed, expected)
-      assert.deepStrictEqual(yield* storage.owed("net", "log", all), [expected])
-      assert.deepStrictEqual(yield* storage.openSlots("net"), [])
+      yield* storage.replayed(owner, { seq, state: "dead", attempts: 4, reason: "transient: again" })
+      assert.deepStrictEqual(
+        yield* list(storage),
+        before.map((letter) => (letter.seq === seq ? { ...letter, attempts: 4, reason: "transient: again" } : letter)),
+      )
+      assert.deepStrictEqual(yield* storage.owed("net", "log", all), [])
+    }))
+
+  test("one that a replay delivered is gone, and its match is still retracted", () =>
+    Effect.gen(function* () {
+      const { storage, owner, rows } = yield* dead()
+      const { seq } = rows[6]!
+      yield* storage.replayed(owner, { seq, state: "delivered", attempts: 2, reason: null })
       assert.isNull(yield* storage.deadLetter("net", seq))
       assert.lengthOf(yield* list(storage), 7)
-      assert.strictEqual(yield* storage.replay(owner, seq), "NOT_FOUND")
-      yield* settleAll(owner, [rows[2]!], "transient: again")
-      assert.deepInclude(yield* storage.deadLetter("net", seq), { seq, reason: "transient: again", matchId: "m-2-0" })
-      assert.strictEqual((yield* list(storage)).at(-1)!.seq, seq)
+      // What is no letter stays as it is.
+      yield* storage.replayed(owner, { seq, state: "dead", attempts: 9, reason: "transient: late" })
+      assert.lengthOf(yield* list(storage), 7)
+      yield* takeBack(owner, at(3))
+      assert.deepStrictEqual(ids(yield* storage.owed("net", "log", all)), ["m-4-0"])
     }))
 
-  test("a member of a digest is replayed alone", () =>
-    Effect.gen(function* () {
-      const { storage, owner } = yield* started()
-      const gate = { type: "threshold", count: 2, windowMs: 100, by: null } as const
-      const { rows } = yield* storage.mint(owner, batch([hit(at(1), gate), hit(at(2), gate)]))
-      yield* settleAll(owner, rows, "permanent: no")
-      assert.deepStrictEqual(
-        (yield* list(storage)).map(({ matchId, cursor }) => [matchId, cursor.primary]),
-        [
-          ["m-1-0", 1],
-          ["m-2-0", 2],
-        ],
-      )
-      assert.deepInclude(yield* storage.replay(owner, rows[0]!.seq), { matchId: "m-1-0", digest: null })
-    }))
-
-  test("of a match that ended, and retractions, are not replayed", () =>
+  test("are counted for each sink and monitor that has any", () =>
     Effect.gen(function* () {
       const { storage, owner, rows } = yield* dead()
-      yield* takeBack(owner, at(3))
-      const retractions = yield* storage.owed("net", "log", all)
-      yield* settleAll(owner, retractions, "transient: down")
-      assert.strictEqual(
-        yield* storage.replay(owner, rows.find(({ matchId }) => matchId === "m-4-0")!.seq),
-        "RETRACTED",
-      )
-      assert.strictEqual(yield* storage.replay(owner, retractions[0]!.seq), "NO_REPLAY_RETRACTED")
-      assert.lengthOf(yield* list(storage), 9)
+      const ofLog = (yield* list(storage, { sink: "log", monitor: "even" })).map(({ seq }) => seq)
+      yield* storage.discard(owner, [...ofLog, rows[0]!.seq])
+      assert.deepStrictEqual(yield* storage.deadLetterCounts("net"), [
+        { sink: "alerts", monitor: "even", letters: 2 },
+        { sink: "alerts", monitor: "odd", letters: 2 },
+        { sink: "log", monitor: "odd", letters: 1 },
+      ])
+      assert.deepStrictEqual(yield* storage.deadLetterCounts("other"), [])
     }))
 
   test("of another network are out of an owner's reach", () =>
     Effect.gen(function* () {
       const { storage, rows } = yield* dead()
       const other = yield* started("other")
-      assert.strictEqual(yield* storage.replay(other.owner, rows[0]!.seq), "NOT_FOUND")
-      assert.isFalse(yield* storage.discard(other.owner, rows[0]!.seq))
-      assert.strictEqual(yield* storage.discardAll(other.owner, {}, 10), 0)
-      assert.isNull(yield* storage.deadLetter("other", rows[0]!.seq))
-      assert.lengthOf(yield* list(storage), 8)
+      const before = yield* list(storage)
+      const { seq } = rows[0]!
+      for (const state of ["dead", "delivered"] as const) {
+        yield* storage.replayed(other.owner, { seq, state, attempts: 9, reason: null })
+      }
+      assert.strictEqual(yield* storage.discard(other.owner, [seq]), 0)
+      assert.isNull(yield* storage.deadLetter("other", seq))
+      assert.deepStrictEqual(yield* list(storage), before)
     }))
 
   test("one that is discarded is gone, and its match is still retracted", () =>
     Effect.gen(function* () {
       const { storage, owner, rows } = yield* dead()
-      assert.isTrue(yield* storage.discard(owner, rows[6]!.seq))
-      assert.isFalse(yield* storage.discard(owner, rows[6]!.seq))
-      assert.lengthOf(yield* list(storage), 7)
+      assert.strictEqual(yield* storage.discard(owner, [rows[6]!.seq, rows[0]!.seq]), 2)
+      assert.strictEqual(yield* storage.discard(owner, [rows[6]!.seq, rows[1]!.seq]), 1)
+      assert.lengthOf(yield* list(storage), 5)
       yield* takeBack(owner, at(3))
       assert.deepStrictEqual(ids(yield* storage.owed("net", "log", all)), ["m-4-0"])
-    }))
-
-  test("are discarded by filter, no more at once than asked for", () =>
-    Effect.gen(function* () {
-      const { storage, owner } = yield* dead()
-      assert.strictEqual(yield* storage.discardAll(owner, { sink: "log", monitor: "even" }, 10), 2)
-      assert.strictEqual(yield* storage.discardAll(owner, { sink: "log" }, 1), 1)
-      assert.deepStrictEqual(ids(yield* list(storage, { sink: "log" })), ["m-3-0"])
-      assert.strictEqual(yield* storage.discardAll(owner, {}, 100), 5)
-      assert.deepStrictEqual(yield* list(storage), [])
     }))
 
   test("retractions that died are offered again, in the order of dying", () =>
@@ -169,6 +155,23 @@ export const letters = (test: Test): void => {
       assert.strictEqual(yield* storage.oldestOwed("net", "log"), 0)
       yield* settleAll(owner, rows)
       assert.isNull(yield* storage.oldestOwed("net", "log"))
+    }))
+
+  test("a deleted monitor's matches are let go of, and their retractions are owed all the same", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.change({ putNetworks: [network("net")], putMonitors: [monitor("transfers")] })
+      const { rows } = yield* storage.mint(owner, batch([match(at(1)), match(at(2))]))
+      yield* settleAll(owner, rows)
+      yield* storage.mint(owner, batch([match(at(3), { sinks: ["log", "alerts"] })]))
+      yield* takeBack(owner, at(1))
+      assert.deepInclude(yield* storage.debts({ monitor: "transfers" }), { owed: 1 })
+      yield* storage.mint(owner, batch([match(at(4))]))
+      yield* storage.change({ deleteMonitors: ["transfers"], discard: [{ monitor: "transfers" }] })
+      assert.deepStrictEqual(
+        (yield* storage.owed("net", "log", all)).map(({ matchId, kind }) => [matchId, kind]),
+        [["m-2-0", "retracted"]],
+      )
     }))
 
   test("go with what is deleted, and the count with them", () =>

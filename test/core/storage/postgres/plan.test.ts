@@ -3,13 +3,7 @@ import { Effect, Redacted } from "effect"
 import { beforeAll } from "vitest"
 import { connection } from "../../../../core/storage/postgres/connection.ts"
 import { open } from "../../../../core/storage/postgres/open.ts"
-import {
-  deadLetterCountSql,
-  deadLettersSql,
-  discardAllSql,
-  owedCountSql,
-  sql,
-} from "../../../../core/storage/postgres/sql.ts"
+import { deadLetterCountSql, deadLettersSql, owedCountSql, sql } from "../../../../core/storage/postgres/sql.ts"
 import { postgresServer } from "./server.ts"
 
 const postgres = postgresServer()
@@ -20,7 +14,6 @@ for (const sink of either) {
   for (const monitor of either) {
     const filter = `sink=${sink} monitor=${monitor}`
     statements[`deadLetters ${filter}`] = deadLettersSql({ sink, monitor })
-    statements[`discardAll ${filter}`] = discardAllSql({ sink, monitor })
     for (const network of either) {
       statements[`deadLetterCount network=${network} ${filter}`] = deadLetterCountSql({ network, sink, monitor })
       statements[`owedCount network=${network} ${filter}`] = owedCountSql({ network, sink, monitor })
@@ -105,8 +98,9 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     ["owedCount network=true sink=true monitor=true", "deliveries_owed", "network = p.network) AND (sink = $2)"],
     ["oldestOwed", "deliveries_owed", "network = $1) AND (sink = $2)"],
     ["standingMembers", "matches_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) >= ROW($2, $3))"],
-    ["replay", "deliveries_pkey", "seq = $1)"],
-    ["discard", "deliveries_pkey", "seq = $2)"],
+    ["replayDelivered", "deliveries_pkey", "seq = $3)"],
+    ["replayFailed", "deliveries_pkey", "seq = $3)"],
+    ["discard", "deliveries_pkey", "seq = ANY ($2))"],
     ["unheardRetractions", "deliveries_dead_retracted_sink", "network = $1) AND (sink = $2) AND (died > 0)"],
     ["deadLetter", "deliveries_pkey", "seq = $1)"],
     ["recordedHits", "gate_hits_identity", "network = $1) AND (primary_pos = u.p) AND (secondary_pos = u.s)"],
@@ -137,7 +131,7 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
       "deliveries_journal",
       "network = m.network) AND (primary_pos = COALESCE(m.kept_primary, m.primary_pos)) AND (match_pk = m.pk)",
     ],
-    ...["deadLetters", "discardAll"].flatMap((name) => [
+    ...["deadLetters"].flatMap((name) => [
       [`${name} sink=false monitor=false`, "deliveries_dead", "network = $1) AND (died > $2)"] as const,
       [
         `${name} sink=true monitor=false`,
@@ -168,7 +162,7 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
   }
 
   const bare =
-    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|deadLetters .*|discardAll .*)$/
+    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|deadLetters .*)$/
   for (const name of Object.keys(statements).filter((statement) => bare.test(statement))) {
     it(`${name} needs no sort`, () => {
       assert.notMatch(plans[tables].get(name)!, /Sort/)

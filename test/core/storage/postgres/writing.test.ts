@@ -225,7 +225,7 @@ describe("writing", () => {
               outcomes: rows.map(({ seq }) => ({ seq, state: "dead", attempts: 1, reason: "transient" })),
               offered: [],
             })
-            yield* storage.replay(owner, rows[1]!.seq)
+            yield* storage.replayed(owner, { seq: rows[1]!.seq, state: "delivered", attempts: 2, reason: null })
           }
         })
         const networks = Array.from({ length: 6 }, (_, i) => `n${i}`)
