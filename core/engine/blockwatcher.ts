@@ -1,5 +1,5 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Cause, Context, Effect, Layer, Result } from "effect"
+import { Cause, Clock, Context, Effect, Layer, Result } from "effect"
 import { under } from "../model/problem.ts"
 import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
@@ -18,10 +18,18 @@ import { FeedHub } from "./feed/hub.ts"
 import { type HostSink, hostDefinition, hostPlugin, isHostSink } from "./host-sink.ts"
 import { Resources } from "./resources.ts"
 import { type SeedFile, Seeds } from "./seeds.ts"
-import type { NetworkState } from "./views.ts"
+import { sinkActivity } from "./views-of.ts"
+import type { NetworkState, SinkState } from "./views.ts"
 
 export interface Health {
-  readonly networks: ReadonlyArray<{ readonly id: string; readonly state: NetworkState; readonly error: string | null }>
+  readonly networks: ReadonlyArray<{
+    readonly id: string
+    readonly state: NetworkState
+    readonly error: string | null
+    /** Sinks that are owed deliveries, as of a few seconds ago, and how long the oldest waits. */
+    readonly owes: ReadonlyArray<{ readonly sink: string; readonly deliveries: number; readonly oldestSeconds: number }>
+  }>
+  readonly sinks: ReadonlyArray<{ readonly id: string; readonly state: SinkState; readonly error: string | null }>
   /** Why the database does not answer at present, or null. */
   readonly storage: string | null
 }
@@ -128,12 +136,19 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
       const answer = yield* storage
         .pipeline("")
         .pipe(Effect.timeoutOrElse({ duration: HEALTH_WAIT, orElse: () => Effect.fail(noAnswer) }), Effect.result)
+      const now = yield* Clock.currentTimeMillis
       return {
+        sinks: engine.sinks.all().map(({ definition: { id } }) => ({ id, ...sinkActivity(engine.sinks.handle(id)) })),
         networks: [...engine.catalog.networks.keys()].map((id) => {
           const activity = engine.activity(id)
           // A network that waits for its first monitor is no reason to take the program out of service.
           const error = activity === undefined || activity.idle ? null : activity.error
-          return { id, state: activity?.state ?? ("STARTING" as const), error }
+          const owes = (activity?.debts ?? []).map(({ sink, deliveries, since }) => ({
+            sink,
+            deliveries,
+            oldestSeconds: Math.max(0, now - since) / 1000,
+          }))
+          return { id, state: activity?.state ?? ("STARTING" as const), error, owes }
         }),
         storage: Result.isFailure(answer) ? answer.failure.message : null,
       }

@@ -9,6 +9,7 @@ import type { ResourceChanges, ResourceKind, SeedRecord, Stored } from "../stora
 import { Catalog } from "./catalog.ts"
 import type { CheckedSet } from "./check-definitions.ts"
 import { type Deletions, makeDeletions } from "./deletions.ts"
+import { warnOfDigests } from "./digest-warnings.ts"
 import { Conflict } from "./error.ts"
 import { FeedHub } from "./feed/hub.ts"
 import { makeHolder } from "./holder.ts"
@@ -120,6 +121,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   for (const monitor of stored.monitors) {
     catalog.monitors.set(monitor.definition.id, monitorEntry(catalog, plugins, monitor))
   }
+  yield* warnOfDigests(catalog, sinks, () => true)
   /** The version of the resources that the catalog and the sinks show. */
   let version = stored.version
 
@@ -219,6 +221,11 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       )
       concerned.push(network)
     }
+    const written = new Set([
+      ...set.sinks.map(({ definition }) => definition.id),
+      ...set.monitors.flatMap(({ stored: monitor }) => monitor.definition.sinks),
+    ])
+    yield* warnOfDigests(catalog, sinks, (sink) => written.has(sink))
     yield* refresh(concerned)
   })
 

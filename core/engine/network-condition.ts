@@ -1,6 +1,7 @@
 import type { Cursor } from "../model/cursor.ts"
 import type { Pipeline } from "../pipeline/pipeline.ts"
 import { PipelineStatus } from "../pipeline/status.ts"
+import type { Debt } from "./debts.ts"
 import type { Readiness } from "./readiness.ts"
 import type { CheckpointView, NetworkState } from "./views.ts"
 
@@ -13,6 +14,7 @@ export interface NetworkActivity {
   readonly inFlightEvents: number
   /** It only waits for a monitor: nothing is wrong. */
   readonly idle: boolean
+  readonly debts: ReadonlyArray<Debt>
 }
 
 /** How a supervisor is to end: leave what is owed to the next start, or finish first what is being taken back. */
@@ -37,6 +39,8 @@ export class NetworkCondition {
   heldBy: string | null = null
   /** What is being taken back, in words. */
   takingBack: string | null = null
+  /** What is owed to each sink, as of the last count; nothing while another process runs the network. */
+  debts: ReadonlyArray<Debt> = []
 
   /** @param now in ms */
   activity(readiness: Readiness, now: number): NetworkActivity {
@@ -52,6 +56,7 @@ export class NetworkCondition {
       head: status.head,
       inFlightEvents: pipeline?.inFlight() ?? 0,
       idle: waits && trouble === null && readiness.idle,
+      debts: this.debts,
     }
   }
 

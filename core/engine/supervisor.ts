@@ -9,6 +9,7 @@ import type { Secrets } from "../plugin/secrets.ts"
 import { NotOwner, type StorageError } from "../storage/error.ts"
 import type { DeliveryRow, Invalidation, Owner, Storage } from "../storage/storage.ts"
 import type { Catalog } from "./catalog.ts"
+import { watchDebts } from "./debts.ts"
 import { Conflict } from "./error.ts"
 import type { FeedHub } from "./feed/hub.ts"
 import { describeHolder } from "./holder.ts"
@@ -318,6 +319,11 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))
     yield* Effect.forkScoped(options.maintain(owned.owner))
+    yield* Effect.forkScoped(
+      watchDebts(storage, network, (debts) => {
+        condition.debts = debts
+      }),
+    )
     yield* Effect.raceFirst(live(owned, replays), owned.lease.keep(storage, owned.owner, condition.status))
     yield* releaseNetwork(storage, owned.owner)
   }).pipe(

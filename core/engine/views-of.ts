@@ -19,6 +19,7 @@ const atRest: NetworkActivity = {
   head: null,
   inFlightEvents: 0,
   idle: false,
+  debts: [],
 }
 
 export const networkView = (
@@ -27,7 +28,7 @@ export const networkView = (
   activity: NetworkActivity = atRest,
   deadLetterCount: number,
 ): NetworkView => {
-  const { idle: _, ...shownActivity } = activity
+  const { idle: _, debts: __, ...shownActivity } = activity
   const { head, checkpoint } = activity
   return {
     ...definition,
@@ -60,7 +61,7 @@ export const sinkView = (
 })
 
 /** One that cannot be built says so first: a resume alone does not let it go on. */
-const sinkActivity = ({ error, paused }: SinkHandle): Pick<SinkView, "state" | "error"> => {
+export const sinkActivity = ({ error, paused }: SinkHandle): Pick<SinkView, "state" | "error"> => {
   if (error !== null) return { state: "FAILED", error: paused === null ? error : `${error} (and paused: ${paused})` }
   return paused === null ? { state: "RUNNING", error: null } : { state: "PAUSED", error: paused }
 }

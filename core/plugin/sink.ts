@@ -21,6 +21,8 @@ export interface Sink {
   readonly deliver: (event: SinkEvent, delivery: Delivery) => Effect.Effect<void, DeliveryError>
   /** The longest that one attempt can take, in ms; core ends it then as `Transient`. */
   readonly timeoutMs: number
+  /** Set when digests will not be sent as they should: why, and what to do. Core warns when the sink is to get any. */
+  readonly noDigests?: string
 }
 
 export interface SinkPlugin<Config = any> {

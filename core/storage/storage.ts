@@ -392,5 +392,11 @@ export class Storage extends Context.Service<
     readonly offerRetractions: (owner: Owner, sink: string, limit: number) => Write<ReadonlyArray<DeliveryRow>>
     /** When the oldest row that a network owes a sink was written, in ms; null when it owes none. */
     readonly oldestOwed: (network: string, sink: string) => Read<number | null>
+    /** How many of the next rows in `seq` order are owed, up to `limit`, and the last of them: read from an index alone. */
+    readonly countOwed: (
+      network: string,
+      sink: string,
+      page: { readonly afterSeq: number; readonly limit: number },
+    ) => Read<{ readonly rows: number; readonly lastSeq: number }>
   }
 >()("blockwatcher/Storage") {}

@@ -110,7 +110,11 @@ export class FakeEngine {
   letters: Array<DeadLetter> = [deadLetter(1), deadLetter(2)]
   items: Array<FeedItem> = []
   checkpoints: Array<CheckpointView> = []
-  health: Health = { networks: [{ id: "devnet", state: "RUNNING", error: null }], storage: null }
+  health: Health = {
+    networks: [{ id: "devnet", state: "RUNNING", error: null, owes: [] }],
+    sinks: [{ id: "log", state: "RUNNING", error: null }],
+    storage: null,
+  }
   /** What each call was given. */
   readonly calls: Array<{ readonly name: string; readonly input: unknown; readonly options?: unknown }> = []
   /** How often the lists of resources were read. */

@@ -463,22 +463,31 @@ describe("health", () => {
     }
     assert.deepEqual(await get("/healthz"), {
       status: 200,
-      body: { status: "ok", networks: [{ id: "devnet", state: "RUNNING", error: null }], storage: null },
+      body: { status: "ok", ...server.engine.health },
     })
     assert.strictEqual((await get("/readyz")).status, 200)
-    server.engine.health = { networks: [{ id: "devnet", state: "STARTING", error: "refused" }], storage: "locked" }
+    server.engine.health = {
+      networks: [{ id: "devnet", state: "STARTING", error: "refused", owes: [] }],
+      sinks: [{ id: "log", state: "PAUSED", error: "by an operator" }],
+      storage: "locked",
+    }
     assert.deepEqual(await get("/healthz"), {
       status: 200,
-      body: {
-        status: "degraded",
-        networks: [{ id: "devnet", state: "STARTING", error: "refused" }],
-        storage: "locked",
-      },
+      body: { status: "degraded", ...server.engine.health },
     })
     assert.strictEqual((await get("/readyz")).status, 503)
   })
 
-  it("gives Prometheus the states of the networks and their dead letters", async () => {
+  it("gives Prometheus the states of networks and sinks, dead letters, and what sinks are owed", async () => {
+    server.engine.health = {
+      networks: [
+        { id: "devnet", state: "RUNNING", error: null, owes: [{ sink: "log", deliveries: 3, oldestSeconds: 1.5 }] },
+      ],
+      sinks: [{ id: "log", state: "PAUSED", error: "by an operator" }],
+      storage: null,
+    }
+    // A sink that rests is no reason to take the control plane out of service, through which it is resumed.
+    assert.strictEqual((await fetch(`${server.origin}/readyz`)).status, 200)
     const response = await fetch(`${server.origin}/metrics`)
     assert.strictEqual(response.status, 200)
     assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/)
@@ -486,6 +495,9 @@ describe("health", () => {
     assert.includeMembers(lines, [
       'blockwatcher_network_state{network="devnet",state="RUNNING"} 1',
       'blockwatcher_dead_letters{network="devnet"} 1',
+      'blockwatcher_sink_state{sink="log",state="PAUSED"} 1',
+      'blockwatcher_owed_deliveries{network="devnet",sink="log"} 3',
+      'blockwatcher_owed_oldest_seconds{network="devnet",sink="log"} 1.5',
     ])
   })
 

@@ -43,6 +43,7 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   discard: ["discard"],
   offerRetractions: ["offerRetractions"],
   oldestOwed: [],
+  countOwed: [],
 }
 
 /** What an operator asks for: no flow of a chain takes these steps by itself. */

@@ -23,7 +23,16 @@ import { makePrune } from "./prune.ts"
 import { makeResources, RESOURCES, versionIn } from "../resources.ts"
 import { lockPipelines, networksOf, releaseRows, removeNetwork } from "./remove.ts"
 import { rewind } from "./rewind.ts"
-import { readAnchors, readDebts, readOldestOwed, readOpenSlots, readOwed, readOwedSinks, readPipeline } from "./rows.ts"
+import {
+  countOwed,
+  readAnchors,
+  readDebts,
+  readOldestOwed,
+  readOpenSlots,
+  readOwed,
+  readOwedSinks,
+  readPipeline,
+} from "./rows.ts"
 import { settle } from "./settle.ts"
 import { sql } from "./sql.ts"
 import { invalidate, makeRetract, readInvalidation } from "./taking-back.ts"
@@ -105,6 +114,7 @@ const make = Effect.fnUntraced(function* (
     openSlots: (network) => read("openSlots", (session) => readOpenSlots(session, network)),
     owedSinks: (network) => read("owedSinks", (session) => readOwedSinks(session, network)),
     oldestOwed: (network, sink) => read("oldestOwed", (session) => readOldestOwed(session, network, sink)),
+    countOwed: (network, sink, page) => read("countOwed", (session) => countOwed(session, network, sink, page)),
     debts: (by) => read("debts", (session) => readDebts(session, by)),
     anchors: (network, atOrBefore, limit) =>
       read("anchors", (session) => readAnchors(session, network, atOrBefore, limit)),

@@ -49,6 +49,17 @@ export const readOwedSinks = Effect.fnUntraced(function* (
 export const readOldestOwed = (session: Session, network: string, sink: string): Reading<number | null> =>
   Effect.map(session.all<readonly [number]>(sql.oldestOwed, [network, sink]), ([row]) => row?.[0] ?? null)
 
+export const countOwed = (
+  session: Session,
+  network: string,
+  sink: string,
+  page: { readonly afterSeq: number; readonly limit: number },
+): Reading<{ readonly rows: number; readonly lastSeq: number }> =>
+  Effect.map(
+    session.all<readonly [rows: number, lastSeq: number]>(sql.countOwed, [network, sink, page.afterSeq, page.limit]),
+    ([counted]) => ({ rows: Number(counted![0]), lastSeq: Number(counted![1]) }),
+  )
+
 export const readDebts = Effect.fnUntraced(function* (
   session: Session,
   by: { readonly network?: string; readonly monitor?: string; readonly sink?: string },

@@ -191,6 +191,8 @@ export const sql = {
   openSlots: `SELECT d.primary_pos, d.secondary_pos, count(*) FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.slot = 1 AND ${owed} GROUP BY d.primary_pos, d.secondary_pos
     ORDER BY d.primary_pos, d.secondary_pos`,
+  countOwed: `SELECT count(*), coalesce(max(n.seq), 0) FROM (SELECT seq FROM deliveries
+    WHERE network = $1 AND sink = $2 AND settled_at IS NULL AND seq > $3 ORDER BY seq LIMIT $4) n`,
   oldestOwed: `SELECT d.created_at FROM deliveries d ${matchOf}
     WHERE d.network = $1 AND d.sink = $2 AND ${owed} ORDER BY d.seq LIMIT 1`,
   nextOwedSink: `SELECT d.sink FROM deliveries d ${matchOf}

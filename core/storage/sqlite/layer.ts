@@ -87,6 +87,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     openSlots: (network) => run("openSlots", () => reads.openSlots(network)),
     owedSinks: (network) => run("owedSinks", () => reads.owedSinks(network)),
     oldestOwed: (network, sink) => run("oldestOwed", () => reads.oldestOwed(network, sink)),
+    countOwed: (network, sink, page) => run("countOwed", () => reads.countOwed(network, sink, page)),
     debts: (by) => run("debts", () => reads.debts(by)),
     anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
 

@@ -13,6 +13,7 @@ export const makeRowReads = (native: Native) => {
   const openSlots = rows<readonly [primary: number, secondary: number, rows: number]>(native, sql.openSlots)
   const nextOwedSink = rows<readonly [string]>(native, sql.nextOwedSink)
   const oldestOwed = rows<readonly [number]>(native, sql.oldestOwed)
+  const countOwed = rows<readonly [rows: number, lastSeq: number]>(native, sql.countOwed)
   const anchors = rows<readonly [primary: number, hash: string]>(native, sql.anchors)
 
   const count = (text: string, values: ReadonlyArray<Value>): number =>
@@ -47,6 +48,11 @@ export const makeRowReads = (native: Native) => {
     },
 
     oldestOwed: (network: string, sink: string): number | null => oldestOwed.get(network, sink)?.[0] ?? null,
+
+    countOwed: (network: string, sink: string, page: { readonly afterSeq: number; readonly limit: number }) => {
+      const [owedRows, lastSeq] = countOwed.get(network, sink, page.afterSeq, page.limit)!
+      return { rows: owedRows, lastSeq }
+    },
 
     debts: (by: { readonly network?: string; readonly monitor?: string; readonly sink?: string }) => {
       const named = {

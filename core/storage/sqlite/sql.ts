@@ -107,6 +107,8 @@ export const sql = {
     AND ${standsNoMore}
     ORDER BY d.died LIMIT ?`,
   offerRetraction: `UPDATE deliveries SET ${owedAgain} WHERE seq = ?`,
+  countOwed: `SELECT count(*), coalesce(max(seq), 0) FROM (SELECT seq FROM deliveries INDEXED BY deliveries_owed
+    WHERE network = ? AND sink = ? AND settled_at IS NULL AND seq > ? ORDER BY seq LIMIT ?)`,
   oldestOwed: `SELECT d.created_at FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = ? AND d.sink = ? AND ${owed} ORDER BY d.seq LIMIT 1`,
   retracted: `UPDATE invalidations SET retracted = 1 WHERE network = ?`,

@@ -6,7 +6,7 @@ import { WebhookConfig } from "./config.ts"
 import { outcomeOf, outcomeOfFailure } from "./outcome.ts"
 import { resolveConfig } from "./resolve.ts"
 import { signatureHeader } from "./signature.ts"
-import { compileTemplate } from "./template.ts"
+import { compileTemplate, noDigestsOf } from "./template.ts"
 
 const MAX_RESPONSE_BYTES = 65_536
 const EXCERPT_LENGTH = 200
@@ -25,6 +25,7 @@ export default SinkPlugin.make({
   make: Effect.fn("webhook.make")(function* (config) {
     const egress = yield* Egress
     const { url, headers, keys, hidden } = yield* resolveConfig(config)
+    const noDigests = config.body_template === undefined ? undefined : noDigestsOf(config.body_template)
     const render = config.body_template === undefined ? null : yield* compileTemplate(config.body_template)
 
     const requestHeaders = (delivery: Delivery, body: Uint8Array, now: number): Readonly<Record<string, string>> => {
@@ -47,6 +48,7 @@ export default SinkPlugin.make({
 
     return {
       timeoutMs: config.timeout_ms + MARGIN_MS,
+      ...(noDigests === undefined ? {} : { noDigests }),
       deliver: Effect.fnUntraced(function* (_event, delivery) {
         const text = render === null ? delivery.body : yield* render(JSON.parse(delivery.body))
         const body = Buffer.from(text)

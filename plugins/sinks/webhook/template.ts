@@ -21,6 +21,13 @@ const compile = (source: string): Environment => {
   return environment
 }
 
+/** What is wrong with a template that names nothing of a digest; undefined for one that may know them. */
+export const noDigestsOf = (source: string): string | undefined =>
+  /\bmatches\b/.test(source)
+    ? undefined
+    : `${NAME} does not mention "matches": a digest fails in it, or shows nothing of what it holds; ` +
+      `add a branch for it ({% if type == "digest" %}{% for match in matches %}...)`
+
 /** Renders the variables of an event. The engine sees plain JSON only; functions and prototypes do not exist in it. */
 export type Render = (variables: unknown) => Effect.Effect<string, Permanent>
 

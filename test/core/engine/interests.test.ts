@@ -35,7 +35,7 @@ describe("monitors", () => {
       assert.strictEqual(before.error, "waits for an enabled monitor")
       assert.strictEqual(before.checkpoint, null)
       const { networks } = yield* Context.get(runtime, Blockwatcher).health
-      assert.deepStrictEqual(networks, [{ id: "test", state: "STARTING", error: null }])
+      assert.deepStrictEqual(networks, [{ id: "test", state: "STARTING", error: null, owes: [] }])
       yield* resourcesOf(runtime).putMonitor({
         id: "m",
         network: "test",

@@ -1,9 +1,36 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Metric } from "effect"
+import { setImmediate } from "node:timers/promises"
+import { Context, Effect, Metric } from "effect"
+import { TestClock } from "effect/testing"
 import { PrometheusMetrics } from "effect/observability"
-import { startRuntime, waitForCheckpoint } from "../../support/runtime.ts"
+import { Blockwatcher } from "../../../core/index.ts"
+import { resourcesOf, startRuntime, waitForCheckpoint } from "../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource } from "../../support/scripted-source.ts"
 import { definitions, fast, transfer } from "./faults/support.ts"
+
+describe("health", () => {
+  it.effect("tells of sinks that rest, and what each is owed and since when", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)], [transfer(2), transfer(3)])
+      const sink = { id: "mine", buffer: "DURABLE" as const, deliver: () => Effect.never }
+      const runtime = yield* startRuntime({ plugins: [scriptedSource(feed)], resources: definitions([sink]) })
+      yield* resourcesOf(runtime).pauseSink("mine")
+      const { health } = Context.get(runtime, Blockwatcher)
+      const owes = Effect.map(health, ({ networks }) => networks[0]!.owes)
+      while ((yield* owes)[0]?.deliveries !== 3) {
+        yield* TestClock.adjust("1 second")
+        yield* Effect.promise(() => setImmediate())
+      }
+      const [before] = yield* owes
+      assert.strictEqual(before!.sink, "mine")
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* owes, [{ ...before!, oldestSeconds: before!.oldestSeconds + 2 }])
+      const { sinks } = yield* health
+      assert.deepStrictEqual(sinks, [{ id: "mine", state: "PAUSED", error: "by an operator" }])
+    }),
+  )
+})
 
 describe("metrics", () => {
   it.live("follow an event from its time to its delivery, and what is taken back", () =>

@@ -25,11 +25,11 @@ describe("a write that the database does not take", () => {
       assert.isAtLeast(tries, 2)
       yield* TestClock.adjust("1 minute")
       assert.isAbove(tries, 50)
-      assert.strictEqual(status.trouble, "storage: settle: away")
+      assert.strictEqual(status.trouble(0), "storage: settle: away")
       isAway = false
       yield* TestClock.adjust("1200 millis")
       assert.strictEqual(yield* Fiber.join(fiber), "written")
-      assert.isNull(status.trouble)
+      assert.isNull(status.trouble(0))
       assert.deepStrictEqual(lines, [
         "storage: settle: away; the pipeline waits and tries again",
         "the database takes writes again",

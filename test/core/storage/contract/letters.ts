@@ -147,13 +147,18 @@ export const letters = (test: Test): void => {
       )
     }))
 
-  test("the oldest owed row tells its age", () =>
+  test("the oldest owed row tells its age, and owed rows are counted piece by piece", () =>
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
       assert.isNull(yield* storage.oldestOwed("net", "log"))
       const { rows } = yield* storage.mint(owner, batch([match(at(1)), match(at(2))]))
       assert.strictEqual(yield* storage.oldestOwed("net", "log"), 0)
+      const count = (afterSeq: number, limit: number) => storage.countOwed("net", "log", { afterSeq, limit })
+      assert.deepStrictEqual(yield* count(0, 1), { rows: 1, lastSeq: rows[0]!.seq })
+      assert.deepStrictEqual(yield* count(rows[0]!.seq, 9), { rows: 1, lastSeq: rows[1]!.seq })
+      assert.deepStrictEqual(yield* count(rows[1]!.seq, 9), { rows: 0, lastSeq: 0 })
       yield* settleAll(owner, rows)
+      assert.strictEqual((yield* count(0, 9)).rows, 0)
       assert.isNull(yield* storage.oldestOwed("net", "log"))
     }))
 

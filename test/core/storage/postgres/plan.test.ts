@@ -96,6 +96,7 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     ["feedRetracted", "matches_ended", "network = $1) AND (ended_position > $2)"],
     ["feedRetractedOf", "matches_monitor_ended", "network = $1) AND (monitor = $5) AND (ended_position > $2)"],
     ["owedCount network=true sink=true monitor=true", "deliveries_owed", "network = p.network) AND (sink = $2)"],
+    ["countOwed", "deliveries_owed", "network = $1) AND (sink = $2) AND (seq > $3)"],
     ["oldestOwed", "deliveries_owed", "network = $1) AND (sink = $2)"],
     ["standingMembers", "matches_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) >= ROW($2, $3))"],
     ["replayDelivered", "deliveries_pkey", "seq = $3)"],

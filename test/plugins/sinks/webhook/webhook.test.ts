@@ -254,6 +254,9 @@ describe("a webhook's template", () => {
     Effect.gen(function* () {
       const receiver = yield* startReceiver()
       const sink = yield* makeSink(webhook, { url: receiver.origin, body_template: example })
+      assert.isUndefined(sink.noDigests)
+      const unaware = yield* makeSink(webhook, { url: receiver.origin, body_template: "{{ event.args.value }}" })
+      assert.match(unaware.noDigests ?? "", /^body_template does not mention "matches"/)
       yield* sink.deliver(...matchDelivery(aMatch("m1")))
       yield* sink.deliver(...retractedDelivery("m1"))
       yield* sink.deliver(...digestDelivery([aMatch("m1"), aMatch("m2")]))
