@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 import { Transient } from "../../core/index.ts"
 import { GraphqlServer } from "../../server/http.ts"
 import { held, refuser, startWithLetters, waitForLetters } from "../core/engine/replays/support.ts"
@@ -24,10 +24,12 @@ const serve = Effect.fnUntraced(function* (count: number) {
     token: Redacted.make(TOKEN),
     closeTimeoutMs: 1_000,
   }).pipe(Layer.provide(Layer.succeedContext(started.runtime)))
-  const { url, address } = yield* Effect.provide(Effect.service(GraphqlServer), yield* Layer.build(server))
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const built = yield* Layer.build(server).pipe(Scope.provide(scope))
+  const { url, address } = yield* Effect.provide(Effect.service(GraphqlServer), built)
   const ask = (query: string, variables: Record<string, unknown> = {}) =>
     Effect.promise(() => graphql(url, query, variables, { authorization: `Bearer ${TOKEN}` }))
-  return { ...started, a, url, port: address.port, ask }
+  return { ...started, a, url, port: address.port, ask, close: Scope.close(scope, Exit.void) }
 })
 
 /** Runs `blockwatcher dead-letters` to its end. */
@@ -145,6 +147,34 @@ describe("mutations of dead letters", () => {
       yield* letGo
       yield* waitForWords(a, ["+1", "+2", "+3"])
       yield* waitForLetters(runtime, 0)
+    }),
+  )
+})
+
+describe("a bulk replay while its server is told to stop", () => {
+  it.live("ends with the attempt that is under way, and its answer says what was left", () =>
+    Effect.gen(function* () {
+      const { a, ask, close, runtime, letters } = yield* serve(5)
+      const { wait, begun, letGo } = held()
+      a.answer(() => wait)
+      const replay = yield* Effect.forkChild(
+        ask(`mutation { replayDeadLetters(network: "test") { delivered failed skipped whySkipped } }`),
+      )
+      yield* begun
+      const closing = yield* Effect.forkChild(close, { startImmediately: true })
+      yield* letGo
+      yield* Fiber.join(closing)
+      assert.deepEqual((yield* Fiber.join(replay)).data, {
+        replayDeadLetters: {
+          delivered: 1,
+          failed: 0,
+          skipped: 4,
+          whySkipped: [
+            `network "test" stops; what was not sent is a dead letter as before: replay it again when it runs`,
+          ],
+        },
+      })
+      assert.deepEqual(yield* lettersOf(runtime), letters.slice(1))
     }),
   )
 })
