@@ -12,15 +12,22 @@ const serve = (options: Parameters<typeof serveFake>[0] = {}) =>
     (server) => Effect.promise(() => server.close()),
   )
 
-/** Opens a tab, and waits until its operation is what an execution would run. */
+/** The button that starts an operation, and ends the one that runs. */
+const button = (page: Page, does: "Execute" | "Stop") =>
+  page.locator(`.graphiql-execute-button[aria-label^="${does} query"]`)
+
+/**
+ * Opens a tab while nothing runs, and waits until its operation is what an execution would run: GraphiQL takes note of the
+ * name of an editor's operation, and stores its text, a while after it has changed.
+ */
 const openTab = async (page: Page, name: string) => {
+  await button(page, "Execute").waitFor()
   await page.locator(".graphiql-tab-button", { hasText: name }).click()
   await page.locator(".graphiql-tab-active", { hasText: name }).waitFor()
-  await page.waitForFunction(
-    `document.querySelector(".graphiql-query-editor .view-lines")?.textContent.includes(${JSON.stringify(name)})`,
-  )
+  await page.waitForFunction(`localStorage.getItem("graphiql:query")?.includes(${JSON.stringify(name)})`)
 }
-const execute = (page: Page) => page.locator(".graphiql-execute-button").click()
+const execute = (page: Page) => button(page, "Execute").click()
+const stop = (page: Page) => button(page, "Stop").click()
 
 /** Waits until the result pane, which holds non-breaking spaces, shows a text. */
 const shows = (page: Page, text: string) =>
@@ -52,7 +59,7 @@ describe("GraphiQL in a browser", () => {
         server.engine.publish(emitted(1), emitted(2))
         await shows(page, `"id": "match-2"`)
         assert.deepEqual(sockets, [server.url.replace("http", "ws")])
-        await execute(page)
+        await stop(page)
         await until(() => server.engine.running === 0, "the subscription was stopped")
 
         await openTab(page, "WatchTransfers")
