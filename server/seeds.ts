@@ -37,8 +37,15 @@ const FOLDERS: ReadonlyArray<readonly [folder: string, kind: ResourceKind]> = [
   ["sinks", "sink"],
 ]
 
-/** Reads `networks/*.json`, `monitors/*.json` and `sinks/*.json`, in the order of their names. */
-export const readSeeds = Effect.fnUntraced(function* (directory: string) {
+/** What of a seeds directory could be read, and what could not. */
+interface ReadSeeds {
+  readonly files: ReadonlyArray<SeedFile>
+  readonly problems: ReadonlyArray<Problem>
+}
+
+const readDirectory = Effect.fnUntraced(function* (
+  directory: string,
+): Effect.fn.Return<ReadSeeds, never, FileSystem.FileSystem | Path.Path> {
   const fileSystem = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files: Array<SeedFile> = []
@@ -62,8 +69,24 @@ export const readSeeds = Effect.fnUntraced(function* (directory: string) {
       )
     }
   }
-  if (problems.length > 0) return yield* new SeedsRefused({ problems })
-  return files
+  return { files, problems }
+})
+
+/**
+ * Reads `networks/*.json`, `monitors/*.json` and `sinks/*.json`, in the order of their names. Where some cannot be read,
+ * the others are judged all the same: all problems are told at once.
+ */
+export const readSeeds = Effect.fnUntraced(function* (
+  directory: string,
+  check: SeedTarget["Service"]["check"],
+): Effect.fn.Return<ReadonlyArray<SeedFile>, SeedsRefused | StorageError, FileSystem.FileSystem | Path.Path> {
+  const { files, problems } = yield* readDirectory(directory)
+  if (problems.length === 0) return files
+  const others = yield* check(files).pipe(
+    Effect.as([]),
+    Effect.catchTag("SeedsRefused", (refused) => Effect.succeed(refused.problems)),
+  )
+  return yield* new SeedsRefused({ problems: [...problems, ...others] })
 })
 
 /** A folder that is misspelt would be left out without a word. */
@@ -90,13 +113,13 @@ export const followSeeds = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, SeedsRefused | StorageError, SeedTarget | FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fileSystem = yield* FileSystem.FileSystem
   const target = yield* SeedTarget
-  const initial = yield* readSeeds(directory)
+  const initial = yield* readSeeds(directory, target.check)
   yield* target.apply(initial)
   yield* Effect.logInfo(`applied ${initial.length} seed files of ${directory}`)
   let last = JSON.stringify(initial)
 
   const reapply = Effect.gen(function* () {
-    const files = yield* readSeeds(directory)
+    const files = yield* readSeeds(directory, target.check)
     const content = JSON.stringify(files)
     if (content === last) return
     yield* target.apply(files)

@@ -1,19 +1,14 @@
-import { Effect, Result, type Scope } from "effect"
-import { type Problem, under } from "../model/problem.ts"
+import { Effect, Result } from "effect"
+import type { Problem } from "../model/problem.ts"
 import { MonitorDefinition, NetworkDefinition, SinkDefinition } from "../model/resource.ts"
-import { decodeConfig } from "../plugin/decode-config.ts"
 import type { Egress } from "../plugin/egress.ts"
-import type { PluginRefused } from "../plugin/error.ts"
-import { makeInTime } from "../plugin/make-in-time.ts"
-import { unmaskConfig } from "../plugin/mask.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import type { SinkPlugin } from "../plugin/sink.ts"
-import type { SourcePlugin } from "../plugin/source.ts"
 import type { ResourceKind, Stored, StoredMonitor } from "../storage/stored.ts"
 import { revisionOf } from "./canonical.ts"
 import type { Catalog, MonitorEntry } from "./catalog.ts"
-import { compileMonitor, matchRevisionOf } from "./compile-monitor.ts"
+import { checkConfig } from "./check-config.ts"
+import { compileMonitor, matchRevisionOf, type MonitorParts, monitorProblems } from "./compile-monitor.ts"
 import { decodeDefinition } from "./decode-definition.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 
@@ -45,6 +40,8 @@ export interface CheckContext {
   readonly plugins: Plugins["Service"]
 }
 
+type Config = Readonly<Record<string, unknown>>
+
 const missingPlugin = (plugins: Plugins["Service"], kind: "source" | "sink", name: string): Problem => {
   const report = plugins.reports.find((r) => r.name === name && r.error !== null)
   const loaded = plugins.reports.filter((r) => r.kind === kind && r.error === null).map((r) => r.name)
@@ -57,58 +54,71 @@ const missingPlugin = (plugins: Plugins["Service"], kind: "source" | "sink", nam
   }
 }
 
-/** Decodes the plugin's config, masked values put back, and builds the plugin once to see that it can be. */
-const checkConfig = Effect.fnUntraced(function* (
-  plugin: SourcePlugin | SinkPlugin,
-  written: Readonly<Record<string, unknown>>,
+/** What of a definition a plugin judges, as far as it can be read. */
+interface PluginParts {
+  readonly module?: string
+  readonly config?: Readonly<Record<string, unknown>>
+}
+
+/** Checks the module and config of a network or sink; answers the config as it is stored. */
+const checkPlugin = Effect.fnUntraced(function* (
+  plugins: Plugins["Service"],
+  kind: "source" | "sink",
+  { module, config }: PluginParts,
   stored: unknown,
-): Effect.fn.Return<Result.Result<Readonly<Record<string, unknown>>, ReadonlyArray<Problem>>, never, Egress | Secrets> {
-  const config = unmaskConfig(written, stored, plugin.sensitive)
-  if (Result.isFailure(config)) return Result.fail(under("config", config.failure))
-  const decoded = decodeConfig(plugin.config, config.success, plugin.sensitive)
-  if (Result.isFailure(decoded)) return Result.fail(under("config", decoded.failure))
-  const built: Effect.Effect<unknown, PluginRefused, Scope.Scope | Egress | Secrets> = plugin.make(decoded.success)
-  return yield* Effect.match(Effect.scoped(makeInTime(built)), {
-    onFailure: ({ reason }) => Result.fail([{ path: "config", message: reason }]),
-    onSuccess: () => Result.succeed(config.success),
-  })
+): Effect.fn.Return<Result.Result<Config, ReadonlyArray<Problem>>, never, Egress | Secrets> {
+  if (module === undefined) return Result.succeed({})
+  const plugin = kind === "source" ? plugins.source(module) : plugins.sink(module)
+  if (plugin === undefined) return Result.fail([missingPlugin(plugins, kind, module)])
+  return config === undefined ? Result.succeed({}) : yield* checkConfig(plugin, config, stored)
 })
 
 const checkNetwork = Effect.fnUntraced(function* ({ catalog, plugins }: CheckContext, input: unknown) {
-  const { definition, problems } = decodeDefinition(NetworkDefinition, input)
-  if (definition === null) return Result.fail(problems)
-  if (catalog.deleting.has(definition.id)) {
-    return Result.fail([
-      ...problems,
-      { path: "id", message: `network "${definition.id}" is being deleted; try again when it is gone` },
-    ])
+  const { definition, fields, problems: wrong } = decodeDefinition(NetworkDefinition, input)
+  const problems: Array<Problem> = [...wrong]
+  const { id = "" } = fields
+  if (catalog.deleting.has(id)) {
+    problems.push({ path: "id", message: `network "${id}" is being deleted; try again when it is gone` })
   }
-  const plugin = plugins.source(definition.module)
-  if (plugin === undefined) return Result.fail([...problems, missingPlugin(plugins, "source", definition.module)])
-  const stored = catalog.networks.get(definition.id)
-  const config = yield* checkConfig(plugin, definition.config, stored?.definition.config)
-  if (Result.isFailure(config)) return Result.fail([...problems, ...config.failure])
-  if (problems.length > 0) return Result.fail(problems)
+  const config = yield* checkPlugin(plugins, "source", fields, catalog.networks.get(id)?.definition.config)
+  if (Result.isFailure(config)) problems.push(...config.failure)
+  if (definition === null || Result.isFailure(config) || problems.length > 0) return Result.fail(problems)
   const complete = { ...definition, config: config.success }
   return Result.succeed<Stored<NetworkDefinition>>({ definition: complete, revision: revisionOf(complete) })
 })
 
 const checkSink = Effect.fnUntraced(function* ({ sinks, plugins }: CheckContext, input: unknown) {
-  const { definition, problems: wrong } = decodeDefinition(SinkDefinition, input)
-  if (definition === null) return Result.fail(wrong)
-  const problems: Array<Problem> = [...wrong]
-  const plugin = plugins.sink(definition.module)
-  let config: Readonly<Record<string, unknown>> = definition.config
-  if (plugin === undefined) problems.push(missingPlugin(plugins, "sink", definition.module))
-  else {
-    const checked = yield* checkConfig(plugin, definition.config, sinks.get(definition.id)?.definition.config)
-    if (Result.isFailure(checked)) problems.push(...checked.failure)
-    else config = checked.success
+  const { definition, fields, problems } = decodeDefinition(SinkDefinition, input)
+  const config = yield* checkPlugin(plugins, "sink", fields, sinks.get(fields.id ?? "")?.definition.config)
+  if (definition === null || Result.isFailure(config)) {
+    return Result.fail([...problems, ...(Result.isFailure(config) ? config.failure : [])])
   }
-  if (problems.length > 0) return Result.fail(problems)
-  const complete = { ...definition, config }
+  const complete = { ...definition, config: config.success }
   return Result.succeed<Stored<SinkDefinition>>({ definition: complete, revision: revisionOf(complete) })
 })
+
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, name)
+    ? (value as { readonly [name: string]: unknown })[name]
+    : undefined
+
+/** What of a monitor can be compiled, though other fields of it may be wrong. */
+const partsOf = (input: unknown, { selector, predicate = null }: Partial<MonitorDefinition>): MonitorParts => {
+  const gate = fieldOf(input, "gate")
+  const by = fieldOf(gate, "by")
+  return {
+    selector: selector ?? null,
+    predicate,
+    by: typeof by === "string" ? by : null,
+    isGated: typeof gate === "object" && gate !== null,
+  }
+}
+
+/** The sinks that a monitor names, though one of them may be no id. */
+const sinksNamed = (input: unknown, fields: Partial<MonitorDefinition>): ReadonlyArray<unknown> => {
+  const written = fields.sinks ?? fieldOf(input, "sinks")
+  return Array.isArray(written) ? written : []
+}
 
 /** Checks a monitor against the networks and sinks as they will be. */
 const checkMonitor = (
@@ -117,28 +127,31 @@ const checkMonitor = (
   hasSink: (sink: string) => boolean,
   input: unknown,
 ): Result.Result<MonitorEntry, ReadonlyArray<Problem>> => {
-  const { definition, problems: wrong } = decodeDefinition(MonitorDefinition, input)
-  if (definition === null) return Result.fail(wrong)
+  const { definition, fields, problems: wrong } = decodeDefinition(MonitorDefinition, input)
   const problems: Array<Problem> = [...wrong]
-  definition.sinks.forEach((sink, i) => {
-    if (!hasSink(sink)) problems.push({ path: `sinks.${i}`, message: `there is no sink "${sink}"` })
-    if (definition.sinks.indexOf(sink) < i) problems.push({ path: `sinks.${i}`, message: `"${sink}" is named twice` })
+  const named = sinksNamed(input, fields)
+  named.forEach((sink, i) => {
+    const path = `sinks.${i}`
+    if (typeof sink !== "string" || wrong.some((problem) => problem.path === path)) return
+    if (!hasSink(sink)) problems.push({ path, message: `there is no sink "${sink}"` })
+    if (named.indexOf(sink) < i) problems.push({ path, message: `"${sink}" is named twice` })
   })
-  const module = moduleOf(definition.network)
+  const { network } = fields
+  const module = network === undefined ? null : moduleOf(network)
   const plugin = typeof module === "string" ? plugins.source(module) : undefined
-  let active: MonitorEntry["active"] = Result.fail([])
   if (module === undefined) {
-    const state = catalog.deleting.has(definition.network) ? "is being deleted" : "does not exist"
-    problems.push({ path: "network", message: `network "${definition.network}" ${state}` })
+    const state = catalog.deleting.has(network!) ? "is being deleted" : "does not exist"
+    problems.push({ path: "network", message: `network "${network}" ${state}` })
   } else if (plugin === undefined && module !== null) {
-    problems.push({
-      path: "network",
-      message: `network "${definition.network}": ${missingPlugin(plugins, "source", module).message}`,
-    })
-  } else if (plugin !== undefined) {
-    active = compileMonitor(plugin, definition)
-    if (Result.isFailure(active)) problems.push(...active.failure)
+    const { message } = missingPlugin(plugins, "source", module)
+    problems.push({ path: "network", message: `network "${network}": ${message}` })
   }
+  if (definition === null || plugin === undefined) {
+    problems.push(...monitorProblems(plugin ?? null, partsOf(input, fields)))
+    return Result.fail(problems)
+  }
+  const active = compileMonitor(plugin, definition)
+  if (Result.isFailure(active)) problems.push(...active.failure)
   if (problems.length > 0) return Result.fail(problems)
   const before = catalog.monitors.get(definition.id)
   const matchRevision = matchRevisionOf(definition)
@@ -183,8 +196,7 @@ export const checkDefinitions = Effect.fnUntraced(function* (
   }
   const moduleOf = (id: string) =>
     networks.find(({ definition }) => definition.id === id)?.definition.module ??
-    (context.catalog.deleting.has(id) ? undefined : context.catalog.networks.get(id)?.definition.module) ??
-    brokenNetworks.get(id)
+    (brokenNetworks.has(id) ? brokenNetworks.get(id) : storedModuleOf(context, id))
   const hasSink = (id: string) =>
     sinks.some(({ definition }) => definition.id === id) || context.sinks.get(id) !== undefined || brokenSinks.has(id)
   for (const [index, input] of set.monitors.entries()) {
@@ -192,11 +204,16 @@ export const checkDefinitions = Effect.fnUntraced(function* (
     if (Result.isSuccess(checked)) monitors.push(checked.success)
     else refused.push({ kind: "monitor", index, problems: checked.failure })
   }
-  for (const { definition } of networks) {
-    const { fitting, problems } = recompileMonitors(context, definition, monitors)
+  const ids = set.monitors.map(idOf)
+  for (const [index, input] of set.networks.entries()) {
+    const module = sourceOf(context, input)
+    if (module === null) continue
+    const { fitting, problems } = recompileMonitors(context, { id: String(idOf(input)), module }, ids)
     monitors.push(...fitting)
-    const index = set.networks.findIndex((input) => idOf(input) === definition.id)
-    if (problems.length > 0) refused.push({ kind: "network", index, problems })
+    if (problems.length === 0) continue
+    const known = refused.findIndex((one) => one.kind === "network" && one.index === index)
+    const before = known < 0 ? [] : refused.splice(known, 1)[0]!.problems
+    refused.push({ kind: "network", index, problems: [...before, ...problems] })
   }
   return refused.length > 0 ? Result.fail(refused) : Result.succeed({ networks, monitors, sinks })
 })
@@ -204,7 +221,10 @@ export const checkDefinitions = Effect.fnUntraced(function* (
 const idOf = (input: unknown): unknown =>
   typeof input === "object" && input !== null && "id" in input ? input.id : undefined
 
-/** The module of a network that is refused, if there is such a plugin: what its monitors say can be judged. */
+const storedModuleOf = ({ catalog }: CheckContext, id: string): string | undefined =>
+  catalog.deleting.has(id) ? undefined : catalog.networks.get(id)?.definition.module
+
+/** The module that a network names, if there is such a plugin: what its monitors say can be judged. */
 const sourceOf = ({ plugins }: CheckContext, input: unknown): string | null =>
   typeof input === "object" &&
   input !== null &&
@@ -215,13 +235,13 @@ const sourceOf = ({ plugins }: CheckContext, input: unknown): string | null =>
     : null
 
 /**
- * The stored monitors of a network whose module changes, compiled for the new one: they must still fit. So must those
+ * The stored monitors of a network whose module changes and that are not `put` as well, compiled for the new one: they must still fit. So must those
  * that did not compile before, which a change of the network may have mended.
  */
 const recompileMonitors = (
   { catalog, plugins }: CheckContext,
-  network: NetworkDefinition,
-  put: ReadonlyArray<MonitorEntry>,
+  network: Pick<NetworkDefinition, "id" | "module">,
+  put: ReadonlyArray<unknown>,
 ): { readonly fitting: ReadonlyArray<MonitorEntry>; readonly problems: ReadonlyArray<Problem> } => {
   const plugin = plugins.source(network.module)
   const fitting: Array<MonitorEntry> = []
@@ -229,7 +249,7 @@ const recompileMonitors = (
   const moved = catalog.networks.get(network.id)?.definition.module !== network.module
   for (const entry of plugin === undefined ? [] : catalog.monitorsOf(network.id)) {
     const { definition } = entry.stored
-    if (put.some(({ stored }) => stored.definition.id === definition.id)) continue
+    if (put.includes(definition.id)) continue
     if (!moved && Result.isSuccess(entry.active)) continue
     const active = compileMonitor(plugin!, definition)
     if (Result.isSuccess(active)) fitting.push({ ...entry, active })

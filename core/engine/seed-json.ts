@@ -15,6 +15,8 @@ export interface SeedFile {
 export interface Seed extends SeedFile {
   readonly hash: string
   readonly input: Readonly<Record<string, unknown>>
+  /** Keys that are not written as seed files write them; the rest of the file can be judged all the same. */
+  readonly problems: ReadonlyArray<Problem>
 }
 
 type Names = { readonly [snake: string]: string | { readonly to: string; readonly below: Names } }
@@ -45,15 +47,17 @@ const rename = (
     const name = names[key]
     const written = Object.entries(names).find(([, to]) => to === key)?.[0]
     if (name === undefined) {
-      if (written === undefined) renamed[key] = inner
-      else problems.push({ path: `${path}${key}`, message: `unknown key; seed files write it as ${written}` })
+      if (written !== undefined) {
+        problems.push({ path: `${path}${key}`, message: `unknown key; seed files write it as ${written}` })
+      }
+      renamed[key] = inner
     } else if (typeof name === "string") renamed[name] = inner
     else renamed[name.to] = isObject(inner) ? rename(inner, name.below, `${path}${key}.`, problems) : inner
   }
   return renamed
 }
 
-/** Reads a seed file's JSON into the form that resources are put in. */
+/** Reads a seed file's JSON into the form that resources are put in; fails if that cannot be read at all. */
 export const readSeed = (file: SeedFile): Result.Result<Seed, ReadonlyArray<Problem>> => {
   const parsed = Result.try({
     try: (): unknown => JSON.parse(file.text),
@@ -65,10 +69,19 @@ export const readSeed = (file: SeedFile): Result.Result<Seed, ReadonlyArray<Prob
   }
   const problems: Array<Problem> = []
   const input = rename(parsed.success, NAMES, "", problems)
-  if (typeof input["buffer"] === "string") input["buffer"] = input["buffer"].toUpperCase()
-  return problems.length > 0
-    ? Result.fail(problems)
-    : Result.succeed({ ...file, hash: hash("sha256", file.text, "hex"), input })
+  return Result.succeed({ ...file, hash: hash("sha256", file.text, "hex"), input: spelt(input), problems })
+}
+
+/** Names of policies are in capitals in GraphQL, in small letters in JSON: seed files may have either. */
+const spelt = (input: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
+  const { buffer, gate } = input
+  return {
+    ...input,
+    ...(typeof buffer === "string" ? { buffer: buffer.toUpperCase() } : {}),
+    ...(isObject(gate) && typeof gate["type"] === "string"
+      ? { gate: { ...gate, type: gate["type"].toLowerCase() } }
+      : {}),
+  }
 }
 
 const WORDS = new Map(

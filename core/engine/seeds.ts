@@ -68,7 +68,10 @@ const makeSeeds = Effect.fnUntraced(function* () {
     for (const file of files) {
       const seed = readSeed(file)
       if (Result.isFailure(seed)) problems.push(...under(file.path, seed.failure))
-      else seeds.push(seed.success)
+      else {
+        seeds.push(seed.success)
+        problems.push(...under(file.path, seed.success.problems))
+      }
     }
     problems.push(...duplicates(seeds))
     const readable = problems.length === 0

@@ -1,7 +1,18 @@
 import { Schema } from "effect"
+import { Problem } from "../model/problem.ts"
 
 /** A plugin cannot be built from its config: a missing secret, a wrong address. A retry does not mend it. */
-export class PluginRefused extends Schema.TaggedError<PluginRefused>()("PluginRefused", { reason: Schema.String }) {
+export class PluginRefused extends Schema.TaggedError<PluginRefused>()("PluginRefused", {
+  reason: Schema.String,
+  /** The same for each field, where it is known; a `path` is that in the config. */
+  problems: Schema.optionalKey(Schema.Array(Problem)),
+}) {
+  /** A refusal for problems of fields. */
+  static of(problems: ReadonlyArray<Problem>): PluginRefused {
+    const reason = problems.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ")
+    return new PluginRefused({ reason, problems })
+  }
+
   override get message() {
     return this.reason
   }

@@ -1,7 +1,8 @@
 import { hash } from "node:crypto"
 import type { EventShape, Fields } from "../model/fields.ts"
 import type { Problem } from "../model/problem.ts"
-import { compileProgram } from "./program.ts"
+import { compileProgram, syntaxProblems } from "./program.ts"
+import type { Purpose } from "./types.ts"
 
 /** A key expression that was accepted. */
 export interface CompiledKey {
@@ -23,6 +24,16 @@ const keyOfText = (text: string): string =>
 
 const KINDS: ReadonlySet<string> = new Set(["string", "bytes", "address", "bool", "int"])
 
+const PURPOSE: Purpose = {
+  name: "the key",
+  instead: "write a field, as in args.from, or leave it out to count all hits together",
+  accepts: ({ kind }) => KINDS.has(kind),
+  accepted: "a string, an address, bytes, a bool or an int, as in args.from",
+}
+
+/** What is wrong with the syntax of a key expression, whatever its events are. */
+export const keySyntax = (source: string): ReadonlyArray<Problem> => syntaxProblems(source, PURPOSE)
+
 /**
  * Compiles a CEL expression by whose value hits are told apart, or answers with every problem and its line and column. Its
  * value has one type for all events.
@@ -31,16 +42,8 @@ export const compileKey = (
   source: string,
   shape: EventShape,
 ): CompiledKey | { readonly problems: ReadonlyArray<Problem> } => {
-  const keyOf = compileProgram(
-    source,
-    shape,
-    {
-      name: "the key",
-      instead: "write a field, as in args.from, or leave it out to count all hits together",
-      accepts: ({ kind }) => KINDS.has(kind),
-      accepted: "a string, an address, bytes, a bool or an int, as in args.from",
-    },
-    (value) => (typeof value === "string" ? keyOfText(value) : String(value)),
+  const keyOf = compileProgram(source, shape, PURPOSE, (value) =>
+    typeof value === "string" ? keyOfText(value) : String(value),
   )
   return typeof keyOf === "function" ? { keyOf } : keyOf
 }

@@ -11,6 +11,12 @@ const failureOf = (error: unknown): PredicateFailure => {
   return new PredicateFailure(`a field of the event could not be read: ${reason}`, { cause: error })
 }
 
+/** What is wrong with the syntax of an expression. */
+export const syntaxProblems = (source: string, purpose: Purpose): ReadonlyArray<Problem> => {
+  const tree = parse(source, purpose)
+  return "problem" in tree ? [tree.problem] : []
+}
+
 /**
  * Compiles a CEL expression for the events of a selector, or answers with every problem and its line and column. Running it
  * throws `PredicateFailure`.

@@ -12,13 +12,13 @@ export const check = Command.make(
   Effect.fnUntraced(function* () {
     const environment = yield* readEnvironment(defaults)
     if (environment.seedsDir === null) return yield* Console.log("The environment is fine; it names no seeds.")
-    const files = yield* readSeeds(environment.seedsDir)
+    const { seedsDir } = environment
     const { engineLayer } = yield* loadServer
     // An engine without rows, whose networks never start: what the database holds is neither needed nor touched.
     const engine = engineLayer({ ...environment, database: { kind: "memory" } })(Effect.never)
-    yield* SeedTarget.use(({ check: judge }) => judge(files)).pipe(Effect.provide(engine))
-    return yield* Console.log(
-      `The environment is fine, and so are ${files.length} seed files in ${environment.seedsDir}.`,
-    )
+    const files = yield* SeedTarget.use(({ check: judge }) =>
+      Effect.tap(readSeeds(seedsDir, judge), (found) => judge(found)),
+    ).pipe(Effect.provide(engine))
+    return yield* Console.log(`The environment is fine, and so are ${files.length} seed files in ${seedsDir}.`)
   }),
 ).pipe(Command.withDescription("Checks the BLOCKWATCHER_ variables and the seed files, and starts nothing."))

@@ -322,21 +322,20 @@ export class FakeEngine {
       }),
     ),
     Layer.sync(Blockwatcher, () => Blockwatcher.of({ health: Effect.sync(() => this.health) })),
-    Layer.sync(SeedTarget, () =>
-      SeedTarget.of({
-        check: () => Effect.void,
-        apply: (files) =>
-          Effect.suspend(() => {
-            const bad = files.filter((file) => file.text.includes("refuse me"))
-            if (bad.length > 0) {
-              return Effect.fail(
+    Layer.sync(SeedTarget, () => {
+      const check = (files: ReadonlyArray<SeedFile>) =>
+        Effect.suspend(() => {
+          const bad = files.filter((file) => file.text.includes("refuse me"))
+          return bad.length === 0
+            ? Effect.void
+            : Effect.fail(
                 new SeedsRefused({ problems: bad.map(({ path }) => ({ path, message: "asks to be refused" })) }),
               )
-            }
-            this.seeds.push(files)
-            return Effect.void
-          }),
-      }),
-    ),
+        })
+      return SeedTarget.of({
+        check,
+        apply: (files) => Effect.tap(check(files), () => Effect.sync(() => this.seeds.push(files))),
+      })
+    }),
   )
 }

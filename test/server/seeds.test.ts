@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Exit, Layer, Logger, Scope } from "effect"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
-import { followSeeds, readSeeds } from "../../server/seeds.ts"
+import { followSeeds, readSeeds, type SeedsRefused, SeedTarget } from "../../server/seeds.ts"
 import { FakeEngine } from "./fake-engine.ts"
 import { until } from "./serve-fake.ts"
 
@@ -19,7 +19,12 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-const read = () => Effect.runPromise(Effect.result(readSeeds(directory)).pipe(Effect.provide(NodeServices.layer)))
+const read = () =>
+  Effect.runPromise(
+    SeedTarget.use(({ check }) => Effect.result(readSeeds(directory, check))).pipe(
+      Effect.provide(Layer.merge(NodeServices.layer, new FakeEngine().layer)),
+    ),
+  )
 
 /** Follows the directory until the returned close is called. */
 const follow = async (engine: FakeEngine) => {
@@ -57,14 +62,17 @@ describe("the seeds directory", () => {
     await close()
   })
 
-  it("lists every file that cannot be read", async () => {
+  it("lists every file that cannot be read, and what is wrong with the others", async () => {
+    await writeFile(join(directory, "networks/a.json"), "refuse me")
     await mkdir(join(directory, "networks/c.json"))
     await mkdir(join(directory, "monitors/d.json"))
     const result = await read()
-    assert.deepEqual(result._tag === "Failure" ? result.failure.problems.map(({ path }) => path) : null, [
-      "networks/c.json",
-      "monitors/d.json",
-    ])
+    assert.isTrue(result._tag === "Failure" && result.failure._tag === "SeedsRefused")
+    const { problems } = (result as { readonly failure: SeedsRefused }).failure
+    assert.deepEqual(
+      problems.map(({ path }) => path),
+      ["networks/c.json", "monitors/d.json", "networks/a.json"],
+    )
   })
 
   it("is applied at once, and again when a file changed, came, or was replaced", async () => {

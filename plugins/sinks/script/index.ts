@@ -72,12 +72,17 @@ export default SinkPlugin.make({
     const { problems, env, hidden } = yield* resolveVariables(config.env)
     const place =
       scripts === null
-        ? ["script sinks are off; set BLOCKWATCHER_SCRIPTS_DIR to the directory that holds the scripts"]
+        ? [
+            {
+              path: "",
+              message: "script sinks are off; set BLOCKWATCHER_SCRIPTS_DIR to the directory that holds the scripts",
+            },
+          ]
         : yield* locate(scripts, config.path).pipe(
-            Effect.match({ onFailure: (problem) => [problem], onSuccess: () => [] }),
+            Effect.match({ onFailure: (message) => [{ path: "path", message }], onSuccess: () => [] }),
           )
     if (scripts === null || place.length > 0 || problems.length > 0) {
-      return yield* new PluginRefused({ reason: [...place, ...problems].join("; ") })
+      return yield* PluginRefused.of([...place, ...problems])
     }
     const PATH = yield* Config.String("PATH").pipe(
       Config.withDefault(DEFAULT_PATH),

@@ -1,5 +1,7 @@
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
+import type { Problem } from "../../../core/model/problem.ts"
 import { Egress } from "../../../core/plugin/egress.ts"
+import { PluginRefused } from "../../../core/plugin/error.ts"
 import { excerpt } from "../../../core/plugin/secrets-excerpt.ts"
 import { type Delivery, SinkPlugin } from "../../../core/plugin/sink.ts"
 import { WebhookConfig } from "./config.ts"
@@ -14,6 +16,9 @@ const EXCERPT_LENGTH = 200
 /** Time for rendering, signing and classing, beside the time that the request may take. */
 const MARGIN_MS = 1_000
 
+const problemsOf = (result: Result.Result<unknown, PluginRefused>): ReadonlyArray<Problem> =>
+  Result.isFailure(result) ? (result.failure.problems ?? []) : []
+
 /**
  * Posts each event to a URL. A receiver deduplicates on `Idempotency-Key` (or `webhook-id`, the same value), verifies
  * `webhook-signature` if signing secrets are set, and answers 2xx once it has the event.
@@ -24,9 +29,15 @@ export default SinkPlugin.make({
   sensitive: ["url", "headers.*"],
   make: Effect.fn("webhook.make")(function* (config) {
     const egress = yield* Egress
-    const { url, headers, keys, hidden } = yield* resolveConfig(config)
+    const resolved = yield* Effect.result(resolveConfig(config))
+    const template = config.body_template === undefined ? Effect.succeed(null) : compileTemplate(config.body_template)
+    const compiled = yield* Effect.result(template)
+    if (Result.isFailure(resolved) || Result.isFailure(compiled)) {
+      return yield* PluginRefused.of([...problemsOf(resolved), ...problemsOf(compiled)])
+    }
+    const { url, headers, keys, hidden } = resolved.success
+    const render = compiled.success
     const noDigests = config.body_template === undefined ? undefined : noDigestsOf(config.body_template)
-    const render = config.body_template === undefined ? null : yield* compileTemplate(config.body_template)
 
     const requestHeaders = (delivery: Delivery, body: Uint8Array, now: number): Readonly<Record<string, string>> => {
       const timestamp = Math.floor(now / 1_000)

@@ -52,7 +52,7 @@ export const resolveConfig = Effect.fnUntraced(function* (config: WebhookConfig)
     ),
   )
   const problems = fieldProblems([url, ...headers.map(({ field }) => field), ...signing])
-  if (problems.length > 0) return yield* new PluginRefused({ reason: problems.join("; ") })
+  if (problems.length > 0) return yield* PluginRefused.of(problems)
 
   const target = new URL(valueOf(url))
   return {

@@ -11,7 +11,7 @@ const FUEL = 5_000_000
 const describe = (error: unknown): string => {
   const [first = ""] = String(error).split("\n", 1)
   const located = /^(?:Error: )?(.*) \(in body_template:(\d+)\)$/.exec(first)
-  return located === null ? `${NAME}: ${first.replace(/^Error: /, "")}` : `${NAME}, line ${located[2]}: ${located[1]}`
+  return located === null ? first.replace(/^Error: /, "") : `line ${located[2]}: ${located[1]}`
 }
 
 const compile = (source: string): Environment => {
@@ -36,7 +36,7 @@ export const compileTemplate = (source: string): Effect.Effect<Render, PluginRef
   Effect.acquireRelease(
     Effect.try({
       try: () => ({ environment: compile(source) }),
-      catch: (error) => new PluginRefused({ reason: describe(error) }),
+      catch: (error) => PluginRefused.of([{ path: NAME, message: describe(error) }]),
     }),
     (template) => Effect.sync(() => template.environment.free()),
   ).pipe(
@@ -48,7 +48,7 @@ export const compileTemplate = (source: string): Effect.Effect<Render, PluginRef
             catch: (error) => {
               // An environment that trapped stays locked; the next event gets a new one.
               if (error instanceof Error && error.name === "RuntimeError") template.environment = compile(source)
-              return new Permanent({ reason: describe(error) })
+              return new Permanent({ reason: `${NAME}: ${describe(error)}` })
             },
           }),
     ),

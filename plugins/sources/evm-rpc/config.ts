@@ -1,4 +1,5 @@
 import { Effect, Redacted, Schema } from "effect"
+import type { Problem } from "../../../core/model/problem.ts"
 import { PluginRefused } from "../../../core/plugin/error.ts"
 import { SecretReference, Secrets } from "../../../core/plugin/secrets.ts"
 
@@ -77,32 +78,36 @@ const secretsOf = (url: URL, hideHost: boolean): ReadonlyArray<string> =>
     ...(hideHost ? [url.host, url.hostname] : []),
   ].filter((secret) => secret !== "")
 
-const resolveEndpoint = Effect.fnUntraced(function* (path: string, text: string) {
+const resolveEndpoint = Effect.fnUntraced(function* (
+  path: string,
+  text: string,
+): Effect.fn.Return<Endpoint, Problem, Secrets> {
   if (!isReference(text)) {
     const url = new URL(text)
     return { label: url.host, url: Redacted.make(url), secrets: secretsOf(url, false) }
   }
   const secrets = yield* Secrets
-  const value = yield* secrets
-    .resolve(text)
-    .pipe(Effect.mapError((error) => new PluginRefused({ reason: `${path}: ${error.message}` })))
+  const value = yield* secrets.resolve(text).pipe(Effect.mapError(({ message }) => ({ path, message })))
   const plain = Redacted.value(value).trim()
-  if (!isHttpUrl(plain))
-    return yield* new PluginRefused({ reason: `${path}: the secret ${text} holds no http:// or https:// URL` })
+  if (!isHttpUrl(plain)) {
+    return yield* Effect.fail({ path, message: `the secret ${text} holds no http:// or https:// URL` })
+  }
   const url = new URL(plain)
   return { label: text, url: Redacted.make(url), secrets: secretsOf(url, true) }
 })
 
-/** Resolves `url` and `urls` to endpoints, in the order in which they are preferred. */
-export const resolveEndpoints = (
+/** Resolves `url` and `urls` to endpoints, in the order in which they are preferred; all problems are refused together. */
+export const resolveEndpoints = Effect.fnUntraced(function* (
   config: Pick<Config, "url" | "urls">,
-): Effect.Effect<ReadonlyArray<Endpoint>, PluginRefused, Secrets> => {
+): Effect.fn.Return<ReadonlyArray<Endpoint>, PluginRefused, Secrets> {
   const listed: Array<readonly [string, string]> = []
   if (config.url !== undefined) listed.push(["url", config.url])
   for (const [i, text] of (config.urls ?? []).entries()) listed.push([`urls.${i}`, text])
   const distinct = listed.filter(([, text], i) => listed.findIndex(([, other]) => other === text) === i)
-  return Effect.forEach(distinct, ([path, text]) => resolveEndpoint(path, text))
-}
+  const [endpoints, problems] = yield* Effect.partition(distinct, ([path, text]) => resolveEndpoint(path, text))
+  if (problems.length > 0) return yield* PluginRefused.of(problems)
+  return endpoints
+})
 
 /** Where `start` lies: a block number, or so many blocks behind the newest. */
 export type StartAt =

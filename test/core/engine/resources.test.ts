@@ -122,6 +122,56 @@ describe("bad input is refused with all problems and their paths, and changes no
       ["gate.by", "predicate"],
     ],
     ["an unknown sink module", (r) => r.putSink({ id: "s", module: "nope", config: {} }), ["module"]],
+    [
+      "an unknown module beside a bad id and wrong policies",
+      (r) => r.putSink({ id: "a b", module: "nope", config: {}, retry: { maxAttempts: 0 }, throttle: { windowMs: 0 } }),
+      ["id", "module", "retry.maxAttempts", "throttle.windowMs"],
+    ],
+    [
+      "a bad id beside a wrong config",
+      (r) => r.putNetwork({ id: "a b", module: "scripted", config: { nope: 1 }, journalDepth: 0 }),
+      ["config.nope", "id", "journalDepth"],
+    ],
+    ["no id and no module", (r) => r.putSink({ config: {}, concurrency: 0 }), ["concurrency", "id", "module"]],
+    [
+      "a mask of nothing beside a wrong field",
+      (r) => r.putNetwork({ id: "new", module: "scripted", config: { key: "***", start: "one" } }),
+      ["config.key", "config.start"],
+    ],
+    [
+      "a key that does not compile beside a wrong window and a wrong type of a gate",
+      (r) =>
+        r.putMonitor({
+          ...monitor,
+          id: "a b",
+          predicate: "args.nope == 1",
+          gate: { type: "maxonce", windowMs: 0, by: "args.nope" },
+          sinks: ["gone", "c d"],
+        }),
+      ["gate.by", "gate.type", "id", "predicate", "sinks.0", "sinks.1"],
+    ],
+    [
+      "syntax that is wrong whatever the network is, on one that is unknown",
+      (r) =>
+        r.putMonitor({
+          ...monitor,
+          network: "no",
+          predicate: "args.value >",
+          gate: { type: "max_once", windowMs: 0, by: "args." },
+        }),
+      ["gate.by", "gate.windowMs", "network", "predicate"],
+    ],
+    [
+      "a wrong selector beside expressions whose syntax is wrong",
+      (r) =>
+        r.putMonitor({
+          ...monitor,
+          selector: { name: "" },
+          predicate: "(",
+          gate: { type: "max_once", windowMs: 1, by: "" },
+        }),
+      ["gate.by", "predicate", "selector.name"],
+    ],
   ]
   for (const [name, put, expected] of cases) {
     it.live(name, () =>

@@ -105,6 +105,39 @@ describe("seed files", () => {
     }),
   )
 
+  it.live("write the names of policies in small letters, or in capitals as GraphQL does", () =>
+    Effect.gen(function* () {
+      const runtime = yield* start()
+      const gate = (id: string, type: string) =>
+        file("monitor", id, {
+          id,
+          network: "test",
+          selector: { name: "Transfer" },
+          sinks: ["durable"],
+          gate: { type, window_ms: 1, ...(type.startsWith("max") ? {} : { count: 2 }) },
+        })
+      const buffer = (id: string) => file("sink", id, { id, module: "host:host", config: {}, buffer: id })
+      yield* apply(runtime, [
+        network,
+        buffer("durable"),
+        buffer("MEMORY"),
+        gate("capitals", "THRESHOLD"),
+        gate("small", "max_once"),
+      ])
+      const { sinks, monitors } = resourcesOf(runtime)
+      assert.deepStrictEqual(
+        [
+          (yield* sinks).flatMap(({ id, buffer: is }) => (id === "host" ? [] : is)),
+          (yield* monitors).map((m) => m.gate?.type),
+        ],
+        [
+          ["DURABLE", "MEMORY"],
+          ["threshold", "max_once"],
+        ],
+      )
+    }),
+  )
+
   it.live("are told of wrong policies in their own words", () =>
     Effect.gen(function* () {
       const runtime = yield* start()
@@ -139,10 +172,14 @@ describe("seed files", () => {
         refused.problems.map(({ path, message }) => `${path} ${message}`),
         [
           "sinks/out.json.aggregate.maxBatch unknown key; seed files write it as max_batch",
+          "sinks/out.json.retry.initial_backoff_ms is 9 and above max_backoff_ms, which is 1; it must not be above it",
+          "sinks/out.json.throttle.max_delivery is not a known key; known are max_deliveries, window_ms",
+          "sinks/out.json.aggregate.window_ms must be an integer between 1 and 86400000 (one day in ms), not 0",
           "sinks/other.json.throttle.max_delivery is not a known key; known are max_deliveries, window_ms",
           "sinks/backoff.json.retry.initial_backoff_ms is 9 and above max_backoff_ms, which is 1; it must not be above it",
           "monitors/m.json.gate.count is missing; it must be an integer between 1 and 10000",
           "monitors/m.json.gate.window_ms must be an integer between 1 and 2073600000 (24 days in ms), not 0",
+          "monitors/m.json.gate.by line 1, column 1: there is no field windowMs; the event has name (string), args (record), block (record)",
         ],
       )
     }),
@@ -192,7 +229,8 @@ describe("seed files", () => {
           file("network", "twin", { id: "test", module: "scripted", config: {} }),
           file("sink", "out", { id: "out", module: "host:host", config: {}, retry: { initial_backoff_ms: -1 } }),
           file("sink", "camel", { id: "camel", module: "host:host", config: {}, retry: { maxAttempts: 1 } }),
-          file("monitor", "m", { id: "m", network: "gone", selector: {}, sinks: ["out"] }),
+          file("sink", "unknown", { id: "unknown", module: "nope", config: {}, colour: "red", concurrency: 0 }),
+          file("monitor", "m", { id: "m", network: "gone", selector: {}, sinks: ["out", "camel", "unknown"] }),
         ]),
       )) as Refused
       assert.deepStrictEqual(refused.problems.map(({ path }) => path).toSorted(), [
@@ -202,6 +240,9 @@ describe("seed files", () => {
         "networks/twin.json.id",
         "sinks/camel.json.retry.maxAttempts",
         "sinks/out.json.retry.initial_backoff_ms",
+        "sinks/unknown.json.colour",
+        "sinks/unknown.json.concurrency",
+        "sinks/unknown.json.module",
       ])
       assert.match(refused.problems.find(({ path }) => path === "networks/broken.json")!.message, /line 1/)
       assert.match(refused.problems.find(({ path }) => path.includes("camel"))!.message, /max_attempts/)

@@ -132,8 +132,11 @@ describe("a field that may hold a reference", () => {
         { value: "good", isSecret: true },
       ])
       assert.deepStrictEqual(fieldProblems(fields), [
-        "c (env:BAD): it is bad",
-        "d: secret env:MISSING: MISSING is not set, or empty; set it where blockwatcher starts",
+        { path: "c", message: "env:BAD: it is bad" },
+        {
+          path: "d",
+          message: "secret env:MISSING: MISSING is not set, or empty; set it where blockwatcher starts",
+        },
       ])
     }).pipe(Effect.provide(withEnvironment({ GOOD: "good", BAD: "bad" }))),
   )

@@ -241,7 +241,7 @@ describe("the place of a script", () => {
       )
       assert.match(
         yield* refusal("/no/such/directory", "run.sh"),
-        /^the scripts directory \/no\/such\/directory cannot be/,
+        /^path: the scripts directory \/no\/such\/directory cannot be/,
       )
     }).pipe(services()),
   )
@@ -264,8 +264,8 @@ describe("the place of a script", () => {
       for (const path of ["link-out.sh", "sub/up/outside.sh", "link-sibling.sh"]) {
         assert.match(yield* refusal(scripts, path), /leads out of the scripts directory/)
       }
-      assert.match(yield* refusal(scripts, "none.sh"), /^none\.sh is not in the scripts directory .* \(ENOENT\)$/)
-      assert.match(yield* refusal(scripts, "sub"), /^sub is not a file; name an executable file$/)
+      assert.match(yield* refusal(scripts, "none.sh"), /^path: none\.sh is not in the scripts directory .* \(ENOENT\)$/)
+      assert.match(yield* refusal(scripts, "sub"), /^path: sub is not a file; name an executable file$/)
       assert.match(yield* refusal(scripts, "plain.sh"), /make it executable/)
     }).pipe(services()),
   )
@@ -311,7 +311,7 @@ describe("a script's config", () => {
       const error = yield* Effect.flip(make(scripts, { path: "no.sh", env: { A: "env:MISSING" } }))
       assert.match(
         error.message,
-        /^no\.sh is not in the scripts directory .*; env\.A: secret env:MISSING: MISSING is not/,
+        /^path: no\.sh is not in the scripts directory .*; env\.A: secret env:MISSING: MISSING is not/,
       )
     }).pipe(services()),
   )

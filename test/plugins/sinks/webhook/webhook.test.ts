@@ -291,8 +291,8 @@ describe("a webhook's template", () => {
   )
 
   it.live.each([
-    { body_template: "fine\n{% if type %}", says: /^body_template, line 2: syntax error: / },
-    { body_template: "{{ }", says: /^body_template, line 1: syntax error: / },
+    { body_template: "fine\n{% if type %}", says: /^body_template: line 2: syntax error: / },
+    { body_template: "{{ }", says: /^body_template: line 1: syntax error: / },
   ])("that does not compile is refused with its line when the sink is made", ({ body_template, says }) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(makeSink(webhook, { url: "https://example.org", body_template }))
@@ -303,22 +303,22 @@ describe("a webhook's template", () => {
   )
 
   it.live.each([
-    { body_template: "fine\n\n{{ event.no.such }}", says: "body_template, line 3: undefined value" },
+    { body_template: "fine\n\n{{ event.no.such }}", says: "body_template: line 3: undefined value" },
     {
       body_template: "{{ type.constructor('return 1')() }}",
-      says: "body_template, line 1: unknown method: string has no method named constructor",
+      says: "body_template: line 1: unknown method: string has no method named constructor",
     },
     {
       body_template: "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}",
-      says: "body_template, line 1: engine ran out of fuel",
+      says: "body_template: line 1: engine ran out of fuel",
     },
     {
       body_template: "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
-      says: "body_template, line 1: invalid operation: recursion limit exceeded",
+      says: "body_template: line 1: invalid operation: recursion limit exceeded",
     },
     {
       body_template: "{% include '/etc/passwd' %}",
-      says: 'body_template, line 1: template not found: tried to include non-existing template "/etc/passwd"',
+      says: 'body_template: line 1: template not found: tried to include non-existing template "/etc/passwd"',
     },
   ])("that fails is Permanent with its line, and nothing is sent: $body_template", ({ body_template, says }) =>
     Effect.gen(function* () {
@@ -401,23 +401,35 @@ describe("a webhook's config", () => {
     },
   )
 
-  it.effect("that names secrets which do not resolve is refused with all of them, and none of their values", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip(
-        makeSink(webhook, {
-          url_secret: "env:URL",
-          headers: { "x-a": "env:LINES", "x-b": "env:MISSING" },
-          signing_secrets: ["env:NOT_BASE64"],
-        }),
-      )
-      assert.strictEqual(
-        error.message,
-        "url_secret (env:URL): it holds no absolute http:// or https:// URL; " +
-          "headers.x-a (env:LINES): it holds characters that a header may not hold, such as a line break; " +
-          "headers.x-b: secret env:MISSING: MISSING is not set, or empty; set it where blockwatcher starts; " +
-          "signing_secrets.0 (env:NOT_BASE64): it is no Standard Webhooks secret; write whsec_ and base64",
-      )
-    }).pipe(Effect.provide(pluginServices({ URL: "hunter2", LINES: "hunter3\nx", NOT_BASE64: "hunter-4" }))),
+  it.effect(
+    "that names secrets which do not resolve is refused with all of them, and a wrong template, and none of their values",
+    () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(
+          makeSink(webhook, {
+            url_secret: "env:URL",
+            headers: { "x-a": "env:LINES", "x-b": "env:MISSING" },
+            signing_secrets: ["env:NOT_BASE64"],
+            body_template: "{{ }",
+          }),
+        )
+        assert.strictEqual(
+          error.message,
+          "url_secret: env:URL: it holds no absolute http:// or https:// URL; " +
+            "headers.x-a: env:LINES: it holds characters that a header may not hold, such as a line break; " +
+            "headers.x-b: secret env:MISSING: MISSING is not set, or empty; set it where blockwatcher starts; " +
+            "signing_secrets.0: env:NOT_BASE64: it is no Standard Webhooks secret; write whsec_ and base64; " +
+            "body_template: line 1: syntax error: unexpected `}`",
+        )
+        const paths = "problems" in error ? error.problems?.map(({ path }) => path) : []
+        assert.deepStrictEqual(paths, [
+          "url_secret",
+          "headers.x-a",
+          "headers.x-b",
+          "signing_secrets.0",
+          "body_template",
+        ])
+      }).pipe(Effect.provide(pluginServices({ URL: "hunter2", LINES: "hunter3\nx", NOT_BASE64: "hunter-4" }))),
   )
 
   it("marks what may hold a key as sensitive", () => {
