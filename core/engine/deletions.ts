@@ -109,9 +109,9 @@ export const makeDeletions = (options: {
         Effect.sync(() => catalog.deleting.add(id)),
       ),
     )
-    const remove = Effect.fnUntraced(function* (isHeld: boolean) {
+    const remove = Effect.fnUntraced(function* (holder: string | null) {
       // One that was starting may know only now that another runs it.
-      if (isHeld) return yield* new NotOwner({ network: id })
+      if (holder !== null) return yield* new NotOwner({ network: id, holder })
       yield* exclusively(
         // Another may have put a monitor on it.
         Effect.all([unnamed, owes, nothingTakenBack(id)], { discard: true }).pipe(
@@ -129,7 +129,7 @@ export const makeDeletions = (options: {
     return Effect.uninterruptible(
       begin.pipe(
         Effect.andThen(supervisors.stop(id, "finish")),
-        Effect.flatMap((isHeld) => Effect.ensuring(remove(isHeld), inTurn(end))),
+        Effect.flatMap((holder) => Effect.ensuring(remove(holder), inTurn(end))),
         Effect.asVoid,
       ),
     )

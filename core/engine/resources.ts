@@ -139,7 +139,9 @@ const makeResources = Effect.fnUntraced(function* () {
   const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean) {
     const stored = yield* known(id)
     yield* engine.pauseNetwork(id, paused)
-    yield* Effect.logInfo(`network ${id} is ${paused ? "paused" : "resumed"} on request`)
+    yield* Effect.logInfo(
+      `network ${id} is ${paused ? "paused on request; resumeNetwork lets it go on" : "resumed on request"}`,
+    )
     return yield* networkOf(stored)
   })
 
@@ -149,7 +151,9 @@ const makeResources = Effect.fnUntraced(function* () {
         const stored = sinks.get(id)
         if (stored === undefined) return yield* new NotFound({ resource: `sink "${id}"` })
         yield* engine.pauseSink(id, paused)
-        yield* Effect.logInfo(`sink ${id} is ${paused === null ? "resumed" : "paused"} on request`)
+        yield* Effect.logInfo(
+          `sink ${id} is ${paused === null ? "resumed on request" : "paused on request; resumeSink lets it go on"}`,
+        )
         return sinkOf(stored)
       }),
     )

@@ -37,8 +37,8 @@ export interface Tenure {
 /** Runs one network for as long as this process owns it: its pipeline while it can, and what is to be taken back. */
 export interface Supervisor {
   readonly activity: () => NetworkActivity
-  /** Whether another process runs the network. */
-  readonly isHeldByOther: () => boolean
+  /** Who runs the network instead of this process, in words. */
+  readonly heldBy: () => string | null
   /** Looks again at definitions, monitors and sinks, and brings what runs in line with them. */
   readonly refresh: Effect.Effect<void>
   /** Closes the pipeline, runs a change of its rows, and builds it again from what is there then. */
@@ -373,14 +373,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
 
   const presentTenure = Effect.suspend((): Effect.Effect<Tenure, Conflict | NotOwner> => {
     if (present !== null) return Effect.succeed(present)
-    if (condition.heldBy !== null) return Effect.fail(new NotOwner({ network }))
+    if (condition.heldBy !== null) return Effect.fail(new NotOwner({ network, holder: condition.heldBy }))
     const why = condition.fault ?? condition.status.trouble(clock.currentTimeMillisUnsafe()) ?? "it is starting"
     return Effect.fail(new Conflict({ reason: `network "${network}" does not run yet: ${why}; try again` }))
   })
 
   return {
     activity: () => condition.activity(readinessOf(catalog, sinks, network), clock.currentTimeMillisUnsafe()),
-    isHeldByOther: () => condition.heldBy !== null,
+    heldBy: () => condition.heldBy,
     refresh,
     between: <A, E>(change: Effect.Effect<A, E>) =>
       Effect.gen(function* () {

@@ -17,8 +17,8 @@ export interface Supervisors {
   readonly refresh: (networks: Iterable<string>) => Effect.Effect<void>
   /** Runs a change while no pipeline of the networks runs: none mints or goes on with rows that it takes away. */
   readonly between: <A, E>(networks: ReadonlyArray<string>, change: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  /** Ends a network here. Answers whether another process runs it. */
-  readonly stop: (network: string, ending: Ending) => Effect.Effect<boolean>
+  /** Ends a network here. Answers who runs it instead. */
+  readonly stop: (network: string, ending: Ending) => Effect.Effect<string | null>
   readonly stopAll: Effect.Effect<void>
   /** No replay is begun any more: the process is about to stop. */
   readonly endReplays: Effect.Effect<void>
@@ -50,7 +50,7 @@ export const makeSupervisors = (
     }
   })
 
-  const isHeldByOther = (network: string): boolean => all.get(network)?.supervisor.isHeldByOther() === true
+  const heldBy = (network: string): string | null => all.get(network)?.supervisor.heldBy() ?? null
 
   return {
     networks: () => [...all.keys()],
@@ -70,11 +70,11 @@ export const makeSupervisors = (
       networks.reduce((inner, network) => all.get(network)?.supervisor.between(inner) ?? inner, change),
     stop: Effect.fnUntraced(function* (network: string, ending: Ending) {
       const present = all.get(network)
-      if (present === undefined) return false
+      if (present === undefined) return null
       yield* present.supervisor.stop(ending)
       yield* Scope.close(present.scope, Exit.void)
       all.delete(network)
-      return present.supervisor.isHeldByOther()
+      return present.supervisor.heldBy()
     }),
     stopAll: Effect.suspend(() =>
       Effect.forEach(all.values(), ({ supervisor }) => supervisor.stop("leave"), {
@@ -85,8 +85,11 @@ export const makeSupervisors = (
     endReplays: Effect.suspend(() =>
       Effect.forEach(all.values(), ({ supervisor }) => supervisor.endReplays, { discard: true }),
     ),
-    isHeldByOther,
+    isHeldByOther: (network) => heldBy(network) !== null,
     ownedHere: (network) =>
-      Effect.suspend(() => (isHeldByOther(network) ? Effect.fail(new NotOwner({ network })) : Effect.void)),
+      Effect.suspend(() => {
+        const holder = heldBy(network)
+        return holder === null ? Effect.void : Effect.fail(new NotOwner({ network, holder }))
+      }),
   }
 }

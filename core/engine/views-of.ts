@@ -60,8 +60,12 @@ export const sinkView = (
   ...sinkActivity(handle),
 })
 
+/** Why a sink is paused, and what ends it. */
+const pausedBecause = (reason: string): string => `${reason}; resumeSink lets it go on`
+
 /** One that cannot be built says so first: a resume alone does not let it go on. */
 export const sinkActivity = ({ error, paused }: SinkHandle): Pick<SinkView, "state" | "error"> => {
-  if (error !== null) return { state: "FAILED", error: paused === null ? error : `${error} (and paused: ${paused})` }
-  return paused === null ? { state: "RUNNING", error: null } : { state: "PAUSED", error: paused }
+  if (error !== null)
+    return { state: "FAILED", error: paused === null ? error : `${error} (and paused: ${pausedBecause(paused)})` }
+  return paused === null ? { state: "RUNNING", error: null } : { state: "PAUSED", error: pausedBecause(paused) }
 }

@@ -289,7 +289,10 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
         continue
       }
       if (runtime === null || paused !== null) {
-        showTrouble(paused === null ? (handle.error ?? "it is being built") : `it is paused: ${paused}`, next)
+        showTrouble(
+          paused === null ? (handle.error ?? "it is being built") : `it is paused: ${paused}; resumeSink lets it go on`,
+          next,
+        )
         const goesOn = yield* rest(changed)
         showTrouble(null, next)
         if (goesOn) continue

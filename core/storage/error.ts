@@ -11,10 +11,14 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
   }
 }
 
-/** The writer no longer owns the network: another claim has a later epoch. Nothing was written. */
-export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { network: Schema.String }) {
+/** The writer does not own the network, or no longer: another claim has a later epoch. Nothing was written. */
+export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", {
+  network: Schema.String,
+  /** Who runs it, in words, where that is known. */
+  holder: Schema.optionalKey(Schema.String),
+}) {
   override get message() {
-    return `network ${this.network} is owned by another process`
+    return `network ${this.network} is run by ${this.holder ?? "another process"}, not by this one; ask that one`
   }
 }
 

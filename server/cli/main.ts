@@ -10,6 +10,7 @@ import { loggingLayer } from "./logging.ts"
 import { packageRoot } from "./package-root.ts"
 import { runMain } from "./run-main.ts"
 import { serve } from "./serve.ts"
+import { usageLayer } from "./usage.ts"
 
 const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }
 
@@ -21,6 +22,7 @@ Command.make("blockwatcher").pipe(
     Layer.mergeAll(
       NodeServices.layer,
       loggingLayer,
+      usageLayer,
       ConfigProvider.layer(ConfigProvider.fromEnv({ preserveEmptyStrings: true })),
     ),
   ),

@@ -30,13 +30,16 @@ describe("a paused sink", () => {
       const first = yield* startRuntime(options).pipe(Scope.provide(scope))
       const { pauseSink, putSink } = resourcesOf(first)
       const paused = yield* pauseSink("a")
-      assert.deepInclude(paused, { state: "PAUSED", error: "by an operator" })
+      assert.deepInclude(paused, { state: "PAUSED", error: "by an operator; resumeSink lets it go on" })
       const put = yield* putSink({ id: "a", module: "host:a", config: {}, concurrency: 2 })
-      assert.deepInclude(put, { state: "PAUSED", error: "by an operator", concurrency: 2 })
+      assert.deepInclude(put, { state: "PAUSED", error: "by an operator; resumeSink lets it go on", concurrency: 2 })
       yield* Scope.close(scope, Exit.void)
 
       const runtime = yield* startRuntime(options)
-      assert.deepInclude(yield* sinkNow(runtime, "a"), { state: "PAUSED", error: "by an operator" })
+      assert.deepInclude(yield* sinkNow(runtime, "a"), {
+        state: "PAUSED",
+        error: "by an operator; resumeSink lets it go on",
+      })
       const { resumeSink, deleteSink, putMonitor } = resourcesOf(runtime)
       for (let i = 0; i < 2; i++) assert.deepInclude(yield* resumeSink("a"), { state: "RUNNING", error: null })
       yield* resourcesOf(runtime).pauseSink("a")
@@ -123,7 +126,7 @@ describe("a sink whose receiver says that it is gone", () => {
       yield* Scope.close(scope, Exit.void)
 
       const runtime = yield* startRuntime(options)
-      assert.deepInclude(yield* sinkNow(runtime, "a"), { state: "PAUSED", error: "410 to 1" })
+      assert.deepInclude(yield* sinkNow(runtime, "a"), { state: "PAUSED", error: "410 to 1; resumeSink lets it go on" })
       assert.deepStrictEqual(values, [])
       const [first410, ...others] = yield* lettersOf(runtime)
       assert.deepStrictEqual(first410, [1, "permanent: 410 to 1"])

@@ -1,3 +1,4 @@
+import { hostname } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Stream } from "effect"
 import { Feed, type FeedItem, Permanent } from "../../../../core/index.ts"
@@ -58,7 +59,7 @@ describe("a process that stands by", () => {
       )
       const before = JSON.stringify(yield* owner.storage.resources)
       const { pauseNetwork, resumeNetwork, rewindNetwork, deleteNetwork, deleteMonitor, deleteSink } = other.resources
-      const refused: Record<string, Effect.Effect<unknown, { readonly _tag: string }>> = {
+      const refused: Record<string, Effect.Effect<unknown, { readonly _tag: string; readonly message: string }>> = {
         pause: pauseNetwork("test"),
         resume: resumeNetwork("test"),
         rewind: rewindNetwork("test", { primary: 1, secondary: 0 }),
@@ -66,7 +67,9 @@ describe("a process that stands by", () => {
         sink: deleteSink("other", { discard: true }),
       }
       for (const [what, mutation] of Object.entries(refused)) {
-        assert.strictEqual((yield* Effect.flip(mutation))._tag, "NotOwner", what)
+        const { _tag, message } = yield* Effect.flip(mutation)
+        assert.strictEqual(_tag, "NotOwner", what)
+        assert.include(message, `run by process ${process.pid} on ${hostname()}, not by this one`, what)
       }
       // Once no monitor names it, nothing but its owner stands in the way.
       yield* owner.resources.deleteMonitor("refused", { discard: true })

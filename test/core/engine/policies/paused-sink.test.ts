@@ -117,7 +117,7 @@ describe("a paused sink", () => {
         assert.deepStrictEqual(yield* waitForLetters(runtime, expected.length), expected)
         assert.deepStrictEqual(a.attempts, ["+1"])
         const [sink] = yield* resourcesOf(runtime).sinks
-        assert.deepInclude(sink!, { state: "PAUSED", error: "410 Gone" })
+        assert.deepInclude(sink!, { state: "PAUSED", error: "410 Gone; resumeSink lets it go on" })
         gone = false
         yield* resourcesOf(runtime).resumeSink("a")
         feed.append([transfer(4)])
