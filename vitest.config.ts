@@ -1,4 +1,39 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+/** What takes longest comes first, so that the end does not wait for one of them. */
+const LONGEST = [
+  "core/storage/postgres/contract",
+  "system/failpoints",
+  "system/stall",
+  "package/pack",
+  "core/engine/races/races",
+  "system/owners",
+  "simulation/simulation",
+  "system/flips",
+  "system/kill",
+  "core/storage/postgres/",
+  "server/cli",
+  "server/dead-letters",
+  "system/",
+  "server/devnet/",
+]
+
+const placeOf = ({ moduleId }: TestSpecification): number => {
+  const found = LONGEST.findIndex((name) => moduleId.includes(`/test/${name}`))
+  return found < 0 ? LONGEST.length : found
+}
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    // oxlint-disable-next-line unicorn/no-array-sort
+    const byDefault = await super.sort(files)
+    return byDefault.toSorted((a, b) => placeOf(a) - placeOf(b))
+  }
+}
+
+/** Tests in one process that leave nothing behind in it: they load the sources once, and not for each file. */
+const TOGETHER = ["test/core/{engine,model,pipeline,plugin,predicate}/**/*.test.ts", "test/plugins/**/*.test.ts"]
 
 export default defineConfig({
   // The file that Node takes: Vite prefers the ES build beside it, and graphql refuses to be loaded twice.
@@ -6,10 +41,15 @@ export default defineConfig({
   // The workers get these too. "import" is not among them, for a package that is required would then be taken for a module.
   ssr: { resolve: { conditions: ["blockwatcher-source", "node"] } },
   test: {
-    include: ["test/**/*.test.ts"],
     pool: "forks",
-    maxWorkers: 2,
+    // Three for two cores: many tests mostly wait.
+    maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: "apart", include: ["test/**/*.test.ts"], exclude: TOGETHER } },
+      { extends: true, test: { name: "together", include: TOGETHER, isolate: false } },
+    ],
   },
 })

@@ -184,9 +184,9 @@ export class Postgres {
     for (const pid of this.#frozen.splice(0)) process.kill(pid, "SIGCONT")
   }
 
-  /** Makes an empty database, and answers its address. */
-  async database(name: string): Promise<string> {
-    await this.execute("postgres", `create database "${name}"`)
+  /** Makes a database, empty or a copy of another that nobody uses, and answers its address. */
+  async database(name: string, template = "template1"): Promise<string> {
+    await this.execute("postgres", `create database "${name}" template "${template}"`)
     return this.url(name)
   }
 

@@ -56,7 +56,7 @@ const usedDatabase = Effect.fnUntraced(function* (folder: string) {
   return database
 })
 
-describe("a server that cannot start", () => {
+describe.concurrent("a server that cannot start", () => {
   it.live(
     "says all that is wrong, once, and leaves the database as it was",
     () =>
@@ -129,7 +129,7 @@ describe("a server that cannot start", () => {
   )
 })
 
-describe("a network whose node is of another chain", () => {
+describe.concurrent("a network whose node is of another chain", () => {
   it.live(
     "is FAILED and says so, and the others run",
     () =>

@@ -34,7 +34,7 @@ const killAtArrival = (receiver: Receiver, { pid }: Process, isLast: (body: stri
 
 const isOfBlock = (block: number) => (body: string) => JSON.parse(body).event?.block.number === block
 
-describe("a consumer that applies what it receives in order", () => {
+describe.concurrent("a consumer that applies what it receives in order", () => {
   it.live(
     "holds what is canonical when a chain flips to another fork and back, each time by the next life",
     () =>

@@ -116,7 +116,7 @@ const finish = Effect.fnUntraced(function* ({ chain, receiver, variables, moving
   return expected
 })
 
-describe(`a server that is killed (BLOCKWATCHER_TEST_SEED=${seed})`, () => {
+describe.concurrent(`a server that is killed (BLOCKWATCHER_TEST_SEED=${seed})`, () => {
   it.live(
     `${KILLS} times, at any moment, has delivered everything in the end`,
     () =>

@@ -98,7 +98,7 @@ const lateFrom = ({ receiver }: World, who: string, other: string) => {
 }
 
 for (const [name, database] of databases) {
-  describe(`two servers over one ${name} database`, () => {
+  describe.concurrent(`two servers over one ${name} database`, () => {
     it.live(
       "of which the owner is killed: the other takes over, as soon as it sees that the process has gone",
       () =>

@@ -149,7 +149,7 @@ const setUp = Effect.gen(function* () {
   }
 })
 
-describe("a reorganisation of a real chain", () => {
+describe.concurrent("a reorganisation of a real chain", () => {
   it.live(
     "takes back what stood behind the fork and nothing else, before anything that replaces it",
     () =>

@@ -75,7 +75,7 @@ const move = (chain: TokenChain, seen: () => number): Effect.Effect<never> => {
   }).pipe(Effect.andThen(Effect.sleep(BLOCK_MS)), Effect.forever)
 }
 
-describe("a subscription", () => {
+describe.concurrent("a subscription", () => {
   it.live(
     "that is closed and opened again misses nothing and repeats nothing, over restarts and both transports",
     () =>

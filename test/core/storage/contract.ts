@@ -32,7 +32,17 @@ const parts = {
   resources,
 }
 
-/** What every implementation of Storage does. `layer` makes an empty database each time it is called. */
-export const storageContract = (name: string, layer: () => Layer.Layer<Storage, unknown>): void => {
-  for (const [part, declare] of Object.entries(parts)) describe(`${name}: ${part}`, () => declare(testWith(layer)))
+/**
+ * What every implementation of Storage does. `layer` makes an empty database each time it is called.
+ *
+ * @param options.concurrent where a test waits for a server, others can go on
+ */
+export const storageContract = (
+  name: string,
+  layer: () => Layer.Layer<Storage, unknown>,
+  options: { readonly concurrent?: boolean } = {},
+): void => {
+  for (const [part, declare] of Object.entries(parts)) {
+    describe(`${name}: ${part}`, options, () => declare(testWith(layer)))
+  }
 }

@@ -44,7 +44,7 @@ const agreed = Effect.fnUntraced(function* (...processes: ReadonlyArray<Process>
 const succeeded = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) =>
   exits.filter(({ _tag }) => _tag === "Success").length
 
-describe("changes of two processes at once", () => {
+describe.concurrent("changes of two processes at once", () => {
   it.live("are never lost", () =>
     Effect.gen(function* () {
       const { owner, other } = yield* both

@@ -27,7 +27,7 @@ const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<number, E
     return Effect.map(effect, () => performance.now() - since)
   })
 
-describe("a network that two processes share", () => {
+describe.concurrent("a network that two processes share", () => {
   it.live("is run by the first; the other takes it over within seconds when that one ends, with what it owed", () =>
     Effect.gen(function* () {
       const { feed, sent, start } = yield* ready

@@ -1,4 +1,5 @@
 import { Clock, Effect, Layer } from "effect"
+import { beforeAll } from "vitest"
 import { layerPostgres } from "../../../../core/storage/postgres.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { storageContract } from "../contract.ts"
@@ -12,14 +13,24 @@ const frozenClock = `
   insert into present values (to_timestamp(0));
   create function public.clock_timestamp() returns timestamptz language sql as 'select at from public.present'`
 
-storageContract("postgres", () =>
+/** Has the tables and that clock: a copy is made sooner than they are. */
+const TEMPLATE = "template"
+
+beforeAll(async () => {
+  const url = await postgres.server.database(TEMPLATE)
+  await postgres.server.execute(TEMPLATE, frozenClock)
+  await postgres.server.execute(TEMPLATE, "alter role postgres set search_path = public, pg_catalog")
+  await Effect.runPromise(Effect.scoped(Layer.build(layerPostgres({ url }))))
+})
+
+let databases = 0
+
+const layer = () =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const url = yield* postgres.database
-      const name = new URL(url).pathname.slice(1)
+      const name = `contract_${++databases}`
       const execute = (statement: string) => Effect.promise(() => postgres.server.execute(name, statement))
-      yield* execute(frozenClock)
-      yield* execute(`alter database "${name}" set search_path = public, pg_catalog`)
+      const url = yield* Effect.promise(() => postgres.server.database(name, TEMPLATE))
       const setClock = Effect.flatMap(Clock.currentTimeMillis, (now) =>
         execute(`update present set at = to_timestamp(${now}::numeric / 1000)`),
       )
@@ -34,5 +45,6 @@ storageContract("postgres", () =>
         ),
       ).pipe(Layer.provide(layerPostgres({ url })))
     }),
-  ),
-)
+  )
+
+storageContract("postgres", layer, { concurrent: true })
