@@ -37,7 +37,7 @@ export const GateInput = builder.inputType("GateInput", {
   description: "Decides which hits of a monitor become matches.",
   fields: (t) => ({
     type: t.field({ type: GateTypeType, description: "How it decides." }),
-    count: t.int({ required: false, description: "How many hits a threshold needs, 1 to 10000. Not for MAX_ONCE." }),
+    count: t.int({ required: false, description: "How many hits a threshold needs, 1 to 1000. Not for MAX_ONCE." }),
     windowMs: t.int({ description: "The length of the window, in milliseconds of event time; at most 24 days." }),
     by: t.string({
       required: false,

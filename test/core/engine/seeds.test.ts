@@ -177,7 +177,7 @@ describe("seed files", () => {
           "sinks/out.json.aggregate.window_ms must be an integer between 1 and 86400000 (one day in ms), not 0",
           "sinks/other.json.throttle.max_delivery is not a known key; known are max_deliveries, window_ms",
           "sinks/backoff.json.retry.initial_backoff_ms is 9 and above max_backoff_ms, which is 1; it must not be above it",
-          "monitors/m.json.gate.count is missing; it must be an integer between 1 and 10000",
+          "monitors/m.json.gate.count is missing; it must be an integer between 1 and 1000",
           "monitors/m.json.gate.window_ms must be an integer between 1 and 2073600000 (24 days in ms), not 0",
           "monitors/m.json.gate.by line 1, column 1: there is no field windowMs; the event has name (string), args (record), block (record)",
         ],
