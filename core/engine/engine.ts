@@ -195,32 +195,43 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
   const put = Effect.fnUntraced(function* (set: CheckedSet, seeds: ReadonlyArray<SeedRecord>) {
     if (set.networks.length + set.sinks.length + set.monitors.length + seeds.length === 0) return
     const reopened = yield* Effect.forEach(set.sinks, reopenedBy)
-    yield* change({
-      putNetworks: set.networks,
-      putSinks: set.sinks,
-      putMonitors: set.monitors.map(({ stored: monitor }) => monitor),
-      seeds,
+    /** Monitors that were off: a batch of before, whose mint is under way, says nothing of where they take effect. */
+    const anew = set.monitors.flatMap(({ stored: { definition } }) =>
+      catalog.monitors.get(definition.id)?.stored.definition.enabled === false ? [definition.network] : [],
+    )
+    const take = Effect.gen(function* () {
+      yield* change({
+        putNetworks: set.networks,
+        putSinks: set.sinks,
+        putMonitors: set.monitors.map(({ stored: monitor }) => monitor),
+        seeds,
+      })
+      const concerned: Array<string> = []
+      for (const network of set.networks) {
+        catalog.networks.set(network.definition.id, network)
+        concerned.push(network.definition.id)
+      }
+      for (const [i, sink] of set.sinks.entries()) {
+        yield* between(reopened[i]!, sinks.put(sink))
+        concerned.push(...catalog.networksOfSink(sink.definition.id))
+      }
+      for (const monitor of set.monitors) {
+        const { id, network } = monitor.stored.definition
+        const before = catalog.monitors.get(id)
+        if (before !== undefined) concerned.push(before.stored.definition.network)
+        // The same compilation goes on: what was recorded while this was stored is still so.
+        catalog.monitors.set(
+          id,
+          before?.active === monitor.active ? { ...monitor, effectiveFrom: before.effectiveFrom } : monitor,
+        )
+        concerned.push(network)
+      }
+      return concerned
     })
-    const concerned: Array<string> = []
-    for (const network of set.networks) {
-      catalog.networks.set(network.definition.id, network)
-      concerned.push(network.definition.id)
-    }
-    for (const [i, sink] of set.sinks.entries()) {
-      yield* between(reopened[i]!, sinks.put(sink))
-      concerned.push(...catalog.networksOfSink(sink.definition.id))
-    }
-    for (const monitor of set.monitors) {
-      const { id, network } = monitor.stored.definition
-      const before = catalog.monitors.get(id)
-      if (before !== undefined) concerned.push(before.stored.definition.network)
-      // The same compilation goes on: what was recorded while this was stored is still so.
-      catalog.monitors.set(
-        id,
-        before?.active === monitor.active ? { ...monitor, effectiveFrom: before.effectiveFrom } : monitor,
-      )
-      concerned.push(network)
-    }
+    const concerned = yield* [...new Set(anew)].reduce(
+      (inner, network) => supervisors.get(network)?.beginAnew(inner) ?? inner,
+      take,
+    )
     const written = new Set([
       ...set.sinks.map(({ definition }) => definition.id),
       ...set.monitors.flatMap(({ stored: monitor }) => monitor.definition.sinks),

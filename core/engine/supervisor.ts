@@ -43,6 +43,8 @@ export interface Supervisor {
   readonly refresh: Effect.Effect<void>
   /** Closes the pipeline, runs a change of its rows, and builds it again from what is there then. */
   readonly between: <A, E>(change: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** Runs a change that lets monitors begin anew, while nothing records where they took effect. */
+  readonly beginAnew: <A, E>(change: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Stores whether the network rests, and queues it. */
   readonly pause: (paused: boolean) => Effect.Effect<void, Conflict | NotOwner | StorageError>
   /** Records an invalidation, and queues it. */
@@ -390,6 +392,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
         // After the last run there is no pipeline that the change could disturb.
         return yield* Deferred.isDoneUnsafe(result) ? Deferred.await(result) : change
       }),
+    beginAnew: (change) => interests.recording(change),
     // What is stored is also acted on, whoever asked for it may be gone by then.
     pause: (paused) =>
       Effect.uninterruptible(

@@ -1,3 +1,4 @@
+import { type Effect, Semaphore } from "effect"
 import type { InterestSet } from "../plugin/source.ts"
 import type { CompiledMonitor } from "./matcher.ts"
 
@@ -13,10 +14,19 @@ export interface ActiveMonitor {
  */
 export class InterestVersions {
   #current: InterestSet<unknown> = { version: 0, interests: [] }
+  readonly #recording = Semaphore.makeUnsafe(1)
   readonly #compiled = new Map<number, ReadonlyMap<string, CompiledMonitor>>([[0, new Map()]])
 
   get current(): InterestSet<unknown> {
     return this.#current
+  }
+
+  /**
+   * Runs what records where monitors took effect, or lets one begin anew, without another one in between: what is recorded is
+   * never that of a time before it was switched off.
+   */
+  recording<A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return this.#recording.withPermits(1)(work)
   }
 
   replace(monitors: ReadonlyArray<ActiveMonitor>): void {

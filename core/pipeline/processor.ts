@@ -98,7 +98,18 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     }
   })
 
-  const mint = Effect.fnUntraced(function* (
+  const mint = (
+    upTo: Cursor,
+    anchors: ReadonlyArray<Anchor>,
+    matches: ReadonlyArray<NewMatch>,
+    seen: Pending["effective"],
+  ) =>
+    Effect.suspend(() => {
+      const minting = write(upTo, anchors, matches, seen)
+      return seen.length === 0 ? minting : interests.recording(minting)
+    }).pipe(Effect.flatMap((items) => (items.length > 0 ? options.dispatch(items) : Effect.void)))
+
+  const write = Effect.fnUntraced(function* (
     upTo: Cursor,
     anchors: ReadonlyArray<Anchor>,
     matches: ReadonlyArray<NewMatch>,
@@ -135,7 +146,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     const items = minted.rows.map((row): WorkItem => ({ row, slot: slots.get(row) ?? null }))
     if (checkpoint !== null) yield* checkpoints.stored(checkpoint)
     else checkpoints.wake()
-    if (items.length > 0) yield* options.dispatch(items)
+    return items
   })
 
   const flush = Effect.suspend(() => {

@@ -62,6 +62,36 @@ describe("effectiveFrom", () => {
     }),
   )
 
+  it.live("of a monitor that is switched off and on while its first batch is minted is that of its next one", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      const minting = new Gate("open")
+      const { sink } = recorder("mine")
+      const { runtime, storage } = yield* startOver(
+        ({ mint }) => ({ mint: (owner, input) => Effect.andThen(minting.pass, mint(owner, input)) }),
+        { plugins: [scriptedSource(feed)], resources: definitions([sink], { range: 1 }) },
+      )
+      const { putMonitor, monitors } = resourcesOf(runtime)
+      const edited = (enabled: boolean) => allTransfers(["mine"], { predicate: "args.value > 0", enabled })
+      feed.append([transfer(1)])
+      yield* waitForCheckpoint(runtime, "test", 1)
+      yield* putMonitor(edited(true))
+      yield* minting.close
+      feed.append([transfer(2)])
+      yield* minting.reached
+      yield* putMonitor(edited(false))
+      const putting = yield* Effect.forkChild(putMonitor(edited(true)), { startImmediately: true })
+      yield* minting.open
+      yield* Fiber.join(putting)
+      yield* waitForCheckpoint(runtime, "test", 2)
+      assert.isNull((yield* storage.resources).monitors[0]!.effectiveFrom)
+      assert.isNull((yield* monitors)[0]!.effectiveFrom)
+      feed.append([transfer(3)])
+      yield* waitForCheckpoint(runtime, "test", 3)
+      assert.strictEqual((yield* storage.resources).monitors[0]!.effectiveFrom?.primary, 2)
+    }),
+  )
+
   it.live("of a monitor that is switched off while its first batch is minted is not kept when it is switched on", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
