@@ -1,4 +1,4 @@
-import type { ChainView } from "../support/simulator/view.ts"
+import type { ChainView } from "../../server/devnet/simulated/view.ts"
 import type { Random } from "./random.ts"
 import type { ChainEvent } from "./schedule.ts"
 import { DEEPEST } from "./setup.ts"

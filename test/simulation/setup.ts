@@ -1,4 +1,4 @@
-import { addressOf, TRANSFER } from "../support/simulator/transfer.ts"
+import { addressOf, TRANSFER } from "../../server/devnet/simulated/transfer.ts"
 
 /** The network of every simulation. */
 export const NETWORK = "net"

@@ -1,5 +1,5 @@
-import { transfer, transfer721 } from "../support/simulator/transfer.ts"
-import type { LogSpec } from "../support/simulator/view.ts"
+import { transfer, transfer721 } from "../../server/devnet/simulated/transfer.ts"
+import type { LogSpec } from "../../server/devnet/simulated/view.ts"
 import type { Random } from "./random.ts"
 import { TOKENS } from "./setup.ts"
 

@@ -4,7 +4,7 @@ import { digestBody, encodePayload, deliveryId, matchBody, retractedBody } from 
 import { accepted, deliveriesAt, firstOf, heldAfter, heldFaults, heldOnceAfter } from "./consumer.ts"
 import { byPhases, byteFaults, consumerFaults, forkFaults, lifeFaults, unseenRetractions } from "./consumer-faults.ts"
 import { type Answer, type Received, respond, startReceiver } from "./receiver.ts"
-import { SimulatedChain } from "./simulator/chain.ts"
+import { SimulatedChain } from "../../server/devnet/simulated/chain.ts"
 
 interface Sent {
   readonly id: string

@@ -4,7 +4,7 @@ import { graphql } from "../support/graphql.ts"
 import { deliveriesAt } from "../support/consumer.ts"
 import { launchServe, type Process, type Server, startServe, waitUntil } from "../support/process.ts"
 import { type Answer, type Receiver, respond } from "../support/receiver.ts"
-import type { ChainView, LogSpec } from "../support/simulator/view.ts"
+import type { ChainView, LogSpec } from "../../server/devnet/simulated/view.ts"
 import { type Choices, choices, isSoak, seed } from "./seed.ts"
 import { PATHS, REWIND, rewindTo, setUpWorld, transfers, type World } from "./simulated-world.ts"
 

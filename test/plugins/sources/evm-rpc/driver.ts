@@ -17,7 +17,7 @@ import { type EventShape, type Json, ofForm, type RecordType } from "../../../..
 import { matchIdDeriver } from "../../../../core/model/match-id.ts"
 import evmRpc from "../../../../plugins/sources/evm-rpc/index.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
-import { TRANSFER } from "../../../support/simulator/transfer.ts"
+import { TRANSFER } from "../../../../server/devnet/simulated/transfer.ts"
 
 /** Config that reacts fast enough for a test. */
 export const quick = { poll_interval_ms: 20, confirmations: 0, start: 0, chain_id: 1 }

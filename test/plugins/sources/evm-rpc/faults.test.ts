@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
-import { SimulatedChain } from "../../../support/simulator/chain.ts"
-import { type Fault, simulatedNode, SimulatedNode } from "../../../support/simulator/node.ts"
-import { transfer } from "../../../support/simulator/transfer.ts"
+import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { type Fault, simulatedNode, SimulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
 import { drive, makeSource, outside, positions, quick, scan, secretsFrom, until } from "./driver.ts"
 
 const services = Layer.merge(

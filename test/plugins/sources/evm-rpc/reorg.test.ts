@@ -3,9 +3,9 @@ import { Effect, Layer } from "effect"
 import { endOf, startOf } from "../../../../core/model/cursor.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import type { Anchor } from "../../../../core/plugin/source.ts"
-import { SimulatedChain } from "../../../support/simulator/chain.ts"
-import { simulatedNode } from "../../../support/simulator/node.ts"
-import { transfer } from "../../../support/simulator/transfer.ts"
+import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
 import { drive, makeSource, outside, positions, quick, secretsFrom, until } from "./driver.ts"
 
 const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))

@@ -5,7 +5,7 @@ import { decodeConfig } from "../../../../core/plugin/decode-config.ts"
 import { compilePredicate } from "../../../../core/predicate/predicate.ts"
 import evmRpc from "../../../../plugins/sources/evm-rpc/index.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
-import { addressOf, TRANSFER } from "../../../support/simulator/transfer.ts"
+import { addressOf, TRANSFER } from "../../../../server/devnet/simulated/transfer.ts"
 import { shapeOf } from "./driver.ts"
 
 const APPROVAL = "event Approval(address indexed owner, address indexed spender, uint256 value)"

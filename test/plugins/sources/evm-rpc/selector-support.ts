@@ -4,8 +4,8 @@ import { encodeFunctionData, getAddress, parseAbi } from "viem"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import type { SourceEvent } from "../../../../core/plugin/source.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
-import type { SimulatedNode } from "../../../support/simulator/node.ts"
-import { addressOf } from "../../../support/simulator/transfer.ts"
+import type { SimulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { addressOf } from "../../../../server/devnet/simulated/transfer.ts"
 import { makeSource, outside, quick, scan, secretsFrom, watching } from "./driver.ts"
 
 const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))

@@ -2,10 +2,16 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { encodeFunctionData, getAddress, keccak256, parseAbi, stringToHex } from "viem"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
-import { SimulatedChain } from "../../../support/simulator/chain.ts"
-import { SENDER, transactionHash } from "../../../support/simulator/methods.ts"
-import { type SimulatedNode, simulatedNode } from "../../../support/simulator/node.ts"
-import { addressOf, TRANSFER, TRANSFER_TOPIC, transfer, transfer721 } from "../../../support/simulator/transfer.ts"
+import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { SENDER, transactionHash } from "../../../../server/devnet/simulated/methods.ts"
+import { type SimulatedNode, simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import {
+  addressOf,
+  TRANSFER,
+  TRANSFER_TOPIC,
+  transfer,
+  transfer721,
+} from "../../../../server/devnet/simulated/transfer.ts"
 import { idOf, jsonOf, makeSource, positions, quick, scan } from "./driver.ts"
 import { callEach, callSelector, live, places, scanned, TRANSFER_CALL } from "./selector-support.ts"
 

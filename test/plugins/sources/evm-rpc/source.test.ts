@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { startOf } from "../../../../core/model/cursor.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
-import { SimulatedChain } from "../../../support/simulator/chain.ts"
-import { simulatedNode } from "../../../support/simulator/node.ts"
-import { addressOf, TRANSFER, transfer, transfer721 } from "../../../support/simulator/transfer.ts"
+import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { addressOf, TRANSFER, transfer, transfer721 } from "../../../../server/devnet/simulated/transfer.ts"
 import { drive, makeSource, outside, positions, quick, scan, secretsFrom, transferInterests, until } from "./driver.ts"
 
 const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))

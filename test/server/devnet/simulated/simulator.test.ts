@@ -2,10 +2,10 @@ import { connect } from "node:net"
 import { once } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { SimulatedChain } from "./chain.ts"
-import { simulatedNode } from "./node.ts"
-import { addressOf, transfer } from "./transfer.ts"
-import type { ChainView } from "./view.ts"
+import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { addressOf, transfer } from "../../../../server/devnet/simulated/transfer.ts"
+import type { ChainView } from "../../../../server/devnet/simulated/view.ts"
 
 /** One transfer a block, whose value is the block's number, or so much more. */
 const valued =
