@@ -1,5 +1,5 @@
 import type { ChainView } from "../../server/devnet/simulated/view.ts"
-import type { Random } from "./random.ts"
+import type { Random } from "../../server/devnet/simulated/random.ts"
 import type { ChainEvent } from "./schedule.ts"
 import { DEEPEST } from "./setup.ts"
 import { nextLogs } from "./traffic.ts"

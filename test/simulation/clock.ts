@@ -1,13 +1,13 @@
 import { Clock, Duration, Effect } from "effect"
 
-/** How many times faster than the machine's the clock of a simulation runs. */
+/** How many times faster than the machine's the clock of a simulation runs, unless told. */
 const SPEED = 20
 
 /** A clock that runs fast, so that the waits of the runtime take little of a test's time. */
-export const fastClock = (): Clock.Clock => {
+export const fastClock = (speed = SPEED): Clock.Clock => {
   const realStart = performance.now()
   const start = Date.now()
-  const elapsed = () => (performance.now() - realStart) * SPEED
+  const elapsed = () => (performance.now() - realStart) * speed
   const millis = () => Math.floor(start + elapsed())
   const nanos = () => BigInt(Math.floor(elapsed() * 1_000_000))
   return {
@@ -22,7 +22,7 @@ export const fastClock = (): Clock.Clock => {
       if (millis <= 0) return Effect.yieldNow
       if (!Number.isFinite(millis)) return Effect.never
       return Effect.callback((resume) => {
-        const timer = setTimeout(() => resume(Effect.void), Math.min(millis / SPEED, 2 ** 31 - 1))
+        const timer = setTimeout(() => resume(Effect.void), Math.min(millis / speed, 2 ** 31 - 1))
         return Effect.sync(() => clearTimeout(timer))
       })
     },

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { type DeliveryError, Permanent, RateLimited, StorageError, TooLarge, Transient } from "../../core/index.ts"
 import type { Fault } from "../../server/devnet/simulated/node.ts"
 import type { Moods } from "./moods.ts"
-import { type Random, shareOf } from "./random.ts"
+import { type Random, shareOf } from "../../server/devnet/simulated/random.ts"
 import type { SinkSetup } from "./setup.ts"
 
 /** What a sink does with an attempt. */

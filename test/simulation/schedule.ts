@@ -1,6 +1,6 @@
 import { calm, type Moods } from "./moods.ts"
 import type { Trigger } from "./points.ts"
-import { Random } from "./random.ts"
+import { Random } from "../../server/devnet/simulated/random.ts"
 import { SINKS } from "./setup.ts"
 
 /** The chain leaves blocks behind: `depth` of them are replaced by `depth + longer` others. */

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Storage } from "../../core/index.ts"
 import { storageFault } from "./faults.ts"
 import type { Life } from "./life.ts"
-import { Random } from "./random.ts"
+import { Random } from "../../server/devnet/simulated/random.ts"
 import type { World } from "./world.ts"
 
 type Service = Storage["Service"]

@@ -1,6 +1,6 @@
 import { transfer, transfer721 } from "../../server/devnet/simulated/transfer.ts"
 import type { LogSpec } from "../../server/devnet/simulated/view.ts"
-import type { Random } from "./random.ts"
+import type { Random } from "../../server/devnet/simulated/random.ts"
 import { TOKENS } from "./setup.ts"
 
 const NOBODY = 99

@@ -7,7 +7,7 @@ import type { Life } from "./life.ts"
 import { calm, type Moods } from "./moods.ts"
 import type { Mutant } from "./mutants.ts"
 import { Points } from "./points.ts"
-import { Random } from "./random.ts"
+import { Random } from "../../server/devnet/simulated/random.ts"
 import { type Member, Receiver } from "./receivers.ts"
 import { CHANGING_SINK, GATED, SINKS } from "./setup.ts"
 

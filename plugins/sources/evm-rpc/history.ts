@@ -33,7 +33,7 @@ export const findInvalidation = Effect.fnUntraced(function* (
   known: HashWindow,
   pauseMs: number,
 ): Effect.fn.Return<Invalidated | null, RpcFailure | SourceRefused> {
-  const first = yield* providers.use((provider) => compareOn(chain, provider, known))
+  const first = yield* firstOpinion(chain, providers, known)
   if (first.intact) return null
 
   const witnesses: Array<Opinion> = []
@@ -59,6 +59,20 @@ export const findInvalidation = Effect.fnUntraced(function* (
   }
   return invalidation([first, ...agreeing], known)
 })
+
+/** What the provider that is asked first thinks; if it has none of the blocks, another one that has some. */
+const firstOpinion = Effect.fnUntraced(function* (chain: Chain, providers: Providers, known: HashWindow) {
+  const first = yield* providers.use((provider) => compareOn(chain, provider, known))
+  if (hasCompared(first)) return first
+  for (const provider of providers.list) {
+    if (provider === first.by || provider.health.benched) continue
+    const other = yield* Effect.result(providers.on(provider, () => compareOn(chain, provider, known)))
+    if (Result.isSuccess(other) && hasCompared(other.success)) return other.success
+  }
+  return first
+})
+
+const hasCompared = ({ intact, common }: Opinion): boolean => !intact || common !== undefined
 
 /** Walks down from the newest known block to the first that the provider has as well. */
 const compareOn = Effect.fnUntraced(function* (

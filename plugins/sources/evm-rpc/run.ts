@@ -7,6 +7,7 @@ import type { Chain } from "./chain.ts"
 import type { Config } from "./config.ts"
 import type { Header } from "./header.ts"
 import { findInvalidation } from "./history.ts"
+import { proveHead } from "./proven-head.ts"
 import { Routing } from "./routing.ts"
 import { waitAfter } from "./rpc/backoff.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -94,6 +95,8 @@ class Follower {
       this.#verified = true
     }
     const { latest, others, by } = yield* this.#chain.tagged(this.#depth.tags)
+    const prove = proveHead(this.#chain, this.#providers, by, latest)
+    if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
     yield* this.#tellHead(latest)
     yield* this.#watch(by, latest.number)
     if (this.#isSuspect(latest)) {
@@ -103,9 +106,11 @@ class Follower {
     this.#lastSeen = latest
     const target = Math.min(this.#depth.target(latest, others), latest.number)
     const deepEnd = Math.min(target, latest.number - nearBlocks(this.#config))
-    if (this.#next <= deepEnd) return yield* this.#readDeep(deepEnd)
-    if (this.#next <= target) return yield* this.#readNear(latest, target)
-    return this.#waiting(latest, by.client.label)
+    if (this.#next > target) return this.#waiting(latest, by.client.label)
+    const read = this.#next <= deepEnd ? this.#readDeep(deepEnd) : this.#readNear(latest, target, prove)
+    return yield* read.pipe(
+      Effect.tapError((failure) => (failure._tag === "RpcFailure" && failure.kind === "missing" ? prove : Effect.void)),
+    )
   })
 
   #waiting(latest: Header, label: string): Step {
@@ -161,11 +166,21 @@ class Follower {
     return advanced
   })
 
-  readonly #readNear = Effect.fnUntraced(function* (this: Follower, latest: Header, target: number) {
+  readonly #readNear = Effect.fnUntraced(function* (
+    this: Follower,
+    latest: Header,
+    target: number,
+    prove: Effect.Effect<void, RpcFailure>,
+  ) {
     const from = this.#next
     const headers =
       from === latest.number ? [latest] : yield* this.#chain.headers(from, Math.min(target, from + NEAR_BATCH - 1))
-    if (!this.#continues(headers[0]!)) return (yield* this.#findInvalidation()) ?? idle
+    if (!this.#continues(headers[0]!)) {
+      const invalidated = yield* this.#findInvalidation()
+      if (invalidated !== null) return invalidated
+      yield* prove
+      return idle
+    }
     const routing = yield* this.#routing
     this.#isDeep = false
     yield* this.#hand(yield* nearBatch(this.#chain, headers, routing, this.#cursor))

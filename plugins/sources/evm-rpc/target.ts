@@ -8,7 +8,7 @@ const DEPTH_OF = { safe: 32, finalized: 64 } as const
 export interface Depth {
   /** The tags that have to be asked for. */
   readonly tags: ReadonlyArray<string>
-  /** The newest block that may be handed over; never below an earlier answer. */
+  /** The newest block that may be handed over. */
   readonly target: (latest: Header, tagged: ReadonlyArray<Header | null>) => number
 }
 
@@ -17,9 +17,10 @@ export interface Depth {
  * before and is not now leaves the target where it is.
  */
 export const makeDepth = (confirmations: Config["confirmations"]): Depth => {
+  // Not kept from one head to the next: a head that somebody made up must not count for longer than it is told.
+  if (typeof confirmations === "number") return { tags: [], target: (latest) => latest.number - confirmations }
   let target = -1
   const raise = (to: number) => (target = Math.max(target, to))
-  if (typeof confirmations === "number") return { tags: [], target: (latest) => raise(latest.number - confirmations) }
   let answered = false
   return {
     tags: [confirmations],

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import type { PendingTransaction } from "./pool.ts"
 import type { ChainView, LogSpec, SimulatedBlock, TransactionSpec } from "./view.ts"
 
 /** An error that a method answers. */
@@ -20,13 +21,19 @@ export interface View {
   readonly tags: boolean
 }
 
-const hex = (number: number | bigint): string => `0x${number.toString(16)}`
+export const hex = (number: number | bigint): string => `0x${number.toString(16)}`
 
 /** The hash of a transaction of a block, by its place. */
 export const transactionHash = (block: SimulatedBlock, index: number): string =>
-  `0x${createHash("sha256").update(`${block.hash} ${index}`).digest("hex")}`
+  block.transactions[index]?.hash ?? `0x${createHash("sha256").update(`${block.hash} ${index}`).digest("hex")}`
 
-const rawLog = (block: SimulatedBlock, log: LogSpec, index: number, view: View) => ({
+/** A log as nodes answer it. */
+export const rawLog = (
+  block: SimulatedBlock,
+  log: LogSpec,
+  index: number,
+  view: Pick<View, "blockTimestamps">,
+): Readonly<Record<string, unknown>> => ({
   address: log.address,
   topics: log.topics,
   data: log.data,
@@ -48,19 +55,37 @@ const transactionsOf = ({ logs, transactions }: SimulatedBlock): ReadonlyArray<T
   ...logs.slice(transactions.length).map(({ address }) => ({ to: address })),
 ]
 
-const rawTransaction = (block: SimulatedBlock, spec: TransactionSpec, index: number) => ({
-  blockHash: block.hash,
-  blockNumber: hex(block.number),
-  transactionIndex: hex(index),
-  hash: transactionHash(block, index),
+const bodyOf = (spec: TransactionSpec) => ({
   type: "0x2",
   from: spec.from ?? SENDER,
   to: spec.to,
   value: hex(spec.value ?? 0),
   input: spec.input ?? "0x",
+  ...(spec.nonce === undefined ? {} : { nonce: hex(spec.nonce) }),
+  gas: "0x5208",
+  maxFeePerGas: "0x77359400",
+  maxPriorityFeePerGas: "0x3b9aca00",
 })
 
-const rawBlock = (block: SimulatedBlock, full: boolean) => ({
+const rawTransaction = (block: SimulatedBlock, spec: TransactionSpec, index: number) => ({
+  blockHash: block.hash,
+  blockNumber: hex(block.number),
+  transactionIndex: hex(index),
+  hash: transactionHash(block, index),
+  ...bodyOf(spec),
+})
+
+/** A transaction of the pool as nodes answer it. */
+export const rawPending = (pending: PendingTransaction) => ({
+  blockHash: null,
+  blockNumber: null,
+  transactionIndex: null,
+  hash: pending.hash,
+  ...bodyOf(pending),
+})
+
+/** A block as nodes answer it, with its transactions or their hashes. */
+export const rawBlock = (block: SimulatedBlock, full: boolean): Readonly<Record<string, unknown>> => ({
   number: hex(block.number),
   hash: block.hash,
   parentHash: block.parentHash,
@@ -94,7 +119,8 @@ const rawReceipt = (block: SimulatedBlock, spec: TransactionSpec, index: number,
 const rawReceipts = (block: SimulatedBlock, view: View) =>
   transactionsOf(block).map((spec, index) => rawReceipt(block, spec, index, view))
 
-interface Filter {
+/** A filter of `eth_getLogs` and of subscriptions. */
+export interface Filter {
   readonly address?: string | ReadonlyArray<string>
   readonly topics?: ReadonlyArray<string | null | ReadonlyArray<string>>
   readonly fromBlock?: string
@@ -113,7 +139,8 @@ const matches = (filter: Filter, log: LogSpec): boolean =>
 
 const failure = (code: number, message: string): MethodAnswer => ({ error: { code, message } })
 
-const logsOf = (view: View, block: SimulatedBlock, filter: Filter) =>
+/** The logs of a block that a filter lets through, as nodes answer them. */
+export const logsOf = (view: Pick<View, "blockTimestamps">, block: SimulatedBlock, filter: Filter) =>
   block.logs.flatMap((log, index) => (matches(filter, log) ? [rawLog(block, log, index, view)] : []))
 
 const result = (value: unknown): MethodAnswer => ({ result: value })
@@ -121,10 +148,19 @@ const result = (value: unknown): MethodAnswer => ({ result: value })
 const block = (found: SimulatedBlock | undefined, full: unknown): MethodAnswer =>
   result(found === undefined ? null : rawBlock(found, full === true))
 
+/** The number of the newest block that the node shows. */
+export const headOf = ({ chain, lag }: Pick<View, "chain" | "lag">): number => Math.max(0, chain.head.number - lag)
+
+const poolContent = (chain: ChainView): MethodAnswer => {
+  const pending: Record<string, Record<string, unknown>> = {}
+  for (const one of chain.pool.pending) (pending[one.from] ??= {})[one.nonce] = rawPending(one)
+  return result({ pending, queued: {} })
+}
+
 /** Answers a call from the chain, as a node that behaves well does. */
 export const answer = (view: View, method: string, params: ReadonlyArray<any>): MethodAnswer => {
   const { chain } = view
-  const head = Math.max(0, chain.head.number - view.lag)
+  const head = headOf(view)
   const visible = (block: SimulatedBlock | undefined) =>
     block !== undefined && block.number <= head && chain.isCanonical(block) ? block : undefined
   const find = (tag: string): SimulatedBlock | undefined => {
@@ -151,10 +187,24 @@ export const answer = (view: View, method: string, params: ReadonlyArray<any>): 
     }
     case "eth_getTransactionReceipt":
       for (let number = head; number >= 0; number--) {
-        const found = rawReceipts(chain.at(number)!, view).find((one) => one.transactionHash === params[0])
+        const block = chain.at(number)
+        const found = block && rawReceipts(block, view).find((one) => one.transactionHash === params[0])
         if (found !== undefined) return result(found)
       }
       return result(null)
+    case "eth_getTransactionByHash": {
+      const pending = chain.pool.byHash(params[0])
+      if (pending !== undefined) return result(rawPending(pending))
+      for (let number = head; number >= 0; number--) {
+        const block = chain.at(number)
+        const index = block && transactionsOf(block).findIndex((_, i) => transactionHash(block, i) === params[0])
+        if (index !== undefined && index !== -1)
+          return result(rawTransaction(block!, transactionsOf(block!)[index]!, index))
+      }
+      return result(null)
+    }
+    case "txpool_content":
+      return poolContent(chain)
     case "eth_getLogs": {
       const filter = params[0] as Filter
       if (filter.blockHash !== undefined) {
@@ -164,7 +214,10 @@ export const answer = (view: View, method: string, params: ReadonlyArray<any>): 
       const from = find(filter.fromBlock ?? "latest")?.number ?? Number(filter.fromBlock)
       const to = Math.min(head, Number(filter.toBlock ?? head))
       const logs: Array<unknown> = []
-      for (let number = from; number <= to; number++) logs.push(...logsOf(view, chain.at(number)!, filter))
+      for (let number = from; number <= to; number++) {
+        const block = chain.at(number)
+        if (block !== undefined) logs.push(...logsOf(view, block, filter))
+      }
       return result(logs)
     }
     default:

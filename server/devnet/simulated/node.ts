@@ -2,28 +2,25 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import { Effect, type Scope } from "effect"
-import { answer, type MethodAnswer } from "./methods.ts"
+import { answerThrough, type Item, type NodeFault, type Refusal, type RpcCall, viewThrough } from "./fault.ts"
+import { answer, type MethodAnswer, type View } from "./methods.ts"
+import { PendingFilters } from "./pending-filters.ts"
+import { NodeSockets } from "./sockets.ts"
 import type { ChainView } from "./view.ts"
 
-/**
- * What a node does in place of its answer: another answer to the call, another HTTP response to the whole request
- * (`drop` closes the connection, `hang` never answers).
- */
-export type Fault =
-  | MethodAnswer
-  | { readonly http: { readonly status: number; readonly body: string; readonly headers?: Record<string, string> } }
-  | "drop"
-  | "hang"
+/** What a node does in place of its answer: another answer to the call, or something else with the whole request. */
+export type Fault = MethodAnswer | Refusal
 
 export type FaultHook = (method: string, params: ReadonlyArray<any>) => Fault | undefined
 
-interface Request {
+interface Request extends RpcCall {
   readonly id: unknown
-  readonly method: string
-  readonly params: ReadonlyArray<unknown>
 }
 
-type Response = Exclude<Fault, MethodAnswer> | { readonly body: string }
+type Response = Refusal | { readonly body: string }
+
+/** Answers what the chain does not know; undefined for the rest. */
+type Own = (call: RpcCall) => MethodAnswer | undefined
 
 /** A request's body, or null if its client went away before it was complete. */
 const readBody = async (request: IncomingMessage): Promise<string | null> => {
@@ -36,11 +33,13 @@ const readBody = async (request: IncomingMessage): Promise<string | null> => {
   return Buffer.concat(chunks).toString("utf8")
 }
 
-/** A JSON-RPC node over HTTP that serves a simulated chain; tests change its behaviour while it runs. */
+/** A JSON-RPC node over HTTP and WebSocket that serves a simulated chain; its behaviour is changed while it runs. */
 export class SimulatedNode {
   readonly #server: Server
-  /** What it serves; a fork in place of the chain lets it stay behind until the chain is put back. */
-  chain: ChainView
+  readonly #filters: PendingFilters
+  #chain: ChainView
+  #unwatch: () => void = () => {}
+  readonly #unwatchPool: () => void
   /** Blocks by which it is behind its chain. */
   lag = 0
   latencyMs = 0
@@ -49,7 +48,11 @@ export class SimulatedNode {
   tags = true
   /** Whether it takes several calls in one request. */
   batches = true
+  /** Decides about one call after the other, before `faults`. */
   fault: FaultHook = () => undefined
+  /** What is wrong with it now; see `misbehave`. */
+  readonly faults = new Set<NodeFault>()
+  readonly sockets: NodeSockets
   /** Calls by method. */
   readonly counts = new Map<string, number>()
   readonly url: string
@@ -57,8 +60,20 @@ export class SimulatedNode {
 
   private constructor(server: Server, chain: ChainView) {
     this.#server = server
-    this.chain = chain
+    this.#chain = chain
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.#filters = new PendingFilters(chain.pool)
+    const shown = () => this.shown
+    const answerText = this.#answerText.bind(this)
+    this.sockets = new NodeSockets(server, {
+      faults: this.faults,
+      get shown() {
+        return shown()
+      },
+      answerText,
+    })
+    this.#unwatchPool = chain.pool.watch((transaction) => this.sockets.transactionCame(transaction))
+    this.chain = chain
     server.on("request", (request, response) => void this.#serve(request, response))
   }
 
@@ -69,10 +84,40 @@ export class SimulatedNode {
     return new SimulatedNode(server, chain)
   }
 
+  /** What it serves; a fork in place of the chain lets it stay behind until the chain is put back. */
+  get chain(): ChainView {
+    return this.#chain
+  }
+
+  set chain(chain: ChainView) {
+    this.#unwatch()
+    this.#chain = chain
+    this.#unwatch = chain.watch(() => this.sockets.chainChanged())
+  }
+
+  /** Begins to fail or lie, by what the chain is now; what is answered ends it. */
+  misbehave(...faults: ReadonlyArray<NodeFault>): () => void {
+    for (const fault of faults) this.faults.add(fault)
+    // What depends on where the chain was when it began is decided here.
+    void this.shown
+    return () => {
+      for (const fault of faults) this.faults.delete(fault)
+    }
+  }
+
+  /** What it shows of its chain, faults and all. */
+  get shown(): View {
+    return viewThrough(this.faults, this)
+  }
+
   /** Closes the port and every connection. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return
     const closed = once(this.#server, "close")
+    this.#unwatch()
+    this.#unwatchPool()
+    this.#filters.close()
+    this.sockets.close()
     this.#server.close()
     this.#server.closeAllConnections()
     await closed
@@ -93,6 +138,10 @@ export class SimulatedNode {
     return Number(new URL(this.url).port)
   }
 
+  get wsUrl(): string {
+    return this.url.replace("http", "ws")
+  }
+
   count(method: string): number {
     return this.counts.get(method) ?? 0
   }
@@ -102,10 +151,7 @@ export class SimulatedNode {
     response.on("error", () => {})
     const text = await readBody(request)
     if (text === null) return
-    const body = JSON.parse(text) as Request | ReadonlyArray<Request>
-    await this.#paused?.promise
-    const answered = this.#respond(body)
-    if (this.latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, this.latencyMs))
+    const answered = await this.#respondInTime(text, () => undefined)
     if (answered === "hang") return
     if (answered === "drop") {
       response.destroy()
@@ -120,23 +166,55 @@ export class SimulatedNode {
     response.end(answered.body)
   }
 
-  #respond(body: Request | ReadonlyArray<Request>): Response {
+  /** What a socket is answered: there is no HTTP around it, so what only HTTP can say is a closed connection. */
+  async #answerText(text: string, own: Own): Promise<string | "drop" | "hang"> {
+    const answered = await this.#respondInTime(text, own)
+    if (typeof answered === "string") return answered
+    return "http" in answered ? "drop" : answered.body
+  }
+
+  async #respondInTime(text: string, own: Own): Promise<Response> {
+    const body = JSON.parse(text) as Request | ReadonlyArray<Request>
+    await this.#paused?.promise
+    const answered = this.#respond(body, own)
+    const delayMs = [...this.faults].reduce((sum, { delayMs = 0 }) => sum + delayMs, this.latencyMs)
+    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs))
+    return answered
+  }
+
+  #respond(body: Request | ReadonlyArray<Request>, own: Own): Response {
     const calls = Array.isArray(body) ? (body as ReadonlyArray<Request>) : [body as Request]
     if (Array.isArray(body) && !this.batches)
       return { body: JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32600, message: "no batches" } }) }
-    const items: Array<unknown> = []
+    const view = this.shown
+    const items: Array<Item> = []
     for (const { id, method, params } of calls) {
-      const given = this.#answer(method, params)
+      const given = this.#answer({ method, params }, view, own)
       if (typeof given === "string" || "http" in given) return given
       items.push({ jsonrpc: "2.0", id, ...given })
     }
+    let written: ReadonlyArray<unknown> = items
+    for (const { items: write } of this.faults) if (write !== undefined) written = write(written as ReadonlyArray<Item>)
     // the order of a batch's answers is free
-    return { body: JSON.stringify(Array.isArray(body) ? items.toReversed() : items[0]) }
+    const text = JSON.stringify(Array.isArray(body) ? written.toReversed() : written[0])
+    for (const { respond } of this.faults) {
+      const refusal = respond?.(calls, text)
+      if (refusal !== undefined) return refusal
+    }
+    return { body: text }
   }
 
-  #answer(method: string, params: ReadonlyArray<unknown>): Fault {
+  #answer(call: RpcCall, view: View, own: Own): Fault {
+    const { method, params } = call
     this.counts.set(method, this.count(method) + 1)
-    return this.fault(method, params) ?? answer(this, method, params)
+    const given = this.fault(method, params)
+    if (given !== undefined) return given
+    return answerThrough(
+      this.faults,
+      call,
+      view,
+      () => own(call) ?? this.#filters.answer(method, params) ?? answer(view, method, params),
+    )
   }
 }
 

@@ -1,3 +1,5 @@
+import type { TransactionPool } from "./pool.ts"
+
 /** A log that a block of the simulated chain shall hold. */
 export interface LogSpec {
   readonly address: string
@@ -18,6 +20,9 @@ export interface TransactionSpec {
   readonly status?: "success" | "reverted" | null
   /** The address of the contract that it creates. */
   readonly creates?: string
+  /** Derived from its block and place unless told: one that waited in the pool keeps its hash. */
+  readonly hash?: string
+  readonly nonce?: number
 }
 
 export interface SimulatedBlock {
@@ -45,6 +50,9 @@ export class ChainView {
   protected readonly blocks: Array<SimulatedBlock>
   /** The blocks of every fork. */
   protected readonly all: Map<string, SimulatedBlock>
+  /** The transactions that wait; every fork of a chain has the same. */
+  readonly pool: TransactionPool
+  readonly #listeners = new Set<() => void>()
   safe: number | null
   finalized: number | null
 
@@ -52,13 +60,28 @@ export class ChainView {
     chainId: number,
     blocks: ReadonlyArray<SimulatedBlock>,
     all: Map<string, SimulatedBlock>,
-    { safe, finalized }: { readonly safe: number | null; readonly finalized: number | null },
+    {
+      safe,
+      finalized,
+      pool,
+    }: { readonly safe: number | null; readonly finalized: number | null; readonly pool: TransactionPool },
   ) {
     this.chainId = chainId
     this.blocks = [...blocks]
     this.all = all
+    this.pool = pool
     this.safe = safe
     this.finalized = finalized
+  }
+
+  /** Tells whenever the blocks have changed; what is answered ends it. */
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  protected changed(): void {
+    for (const listener of this.#listeners) listener()
   }
 
   get head(): SimulatedBlock {
@@ -81,6 +104,14 @@ export class ChainView {
 
   isCanonical(block: SimulatedBlock): boolean {
     return this.blocks[block.number] === block
+  }
+
+  /** The fork that has these blocks, which follow each other, in place of its newest. */
+  replacedBy(blocks: ReadonlyArray<SimulatedBlock>): ChainView {
+    const first = blocks[0]?.number ?? this.blocks.length
+    const all = new Map(this.all)
+    for (const block of blocks) all.set(block.hash, block)
+    return new ChainView(this.chainId, [...this.blocks.slice(0, first), ...blocks], all, this)
   }
 
   /** The logs of this fork's blocks `from` to `to` in the chain's order: what a perfect watcher has seen. */

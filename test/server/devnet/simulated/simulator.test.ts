@@ -2,6 +2,7 @@ import { connect } from "node:net"
 import { once } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { call as askNode } from "./call.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
 import { addressOf, transfer } from "../../../../server/devnet/simulated/transfer.ts"
@@ -18,13 +19,8 @@ const hashesOf = (view: ChainView): ReadonlyArray<string> =>
 const valuesOf = (view: ChainView, from = 0): ReadonlyArray<number> =>
   view.canonicalLogs(from).map(({ log }) => Number(log.data))
 
-const call = async (url: string, method: string, params: ReadonlyArray<unknown> = []): Promise<any> => {
-  const response = await fetch(url, {
-    method: "POST",
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-  })
-  return ((await response.json()) as { result: unknown }).result
-}
+const call = async (url: string, method: string, params: ReadonlyArray<unknown> = []): Promise<any> =>
+  (await askNode(url, method, params)).result
 
 describe("a simulated chain", () => {
   it("has the same hashes after the same script", () => {
