@@ -2,6 +2,13 @@ import { isIP } from "node:net"
 import { Redacted, Result } from "effect"
 import ipaddr from "ipaddr.js"
 
+/** The variables by which the devnet command offers the URLs of its providers to seed files. */
+export const DEVNET_URLS: ReadonlyArray<string> = [
+  "BLOCKWATCHER_DEVNET_URL",
+  "BLOCKWATCHER_DEVNET_URL_2",
+  "BLOCKWATCHER_DEVNET_URL_3",
+]
+
 /** Where the rows are kept. */
 export type Database =
   | { readonly kind: "memory" }

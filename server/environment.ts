@@ -1,6 +1,7 @@
 import { Config, ConfigProvider, Effect, FileSystem, Option, Redacted, Result, Schema } from "effect"
 import { closest } from "./closest.ts"
 import {
+  DEVNET_URLS,
   displayed,
   parseDatabase,
   parseCidrs,
@@ -52,16 +53,14 @@ const serveDefaults: EnvironmentDefaults = {
 
 const PREFIX = "BLOCKWATCHER_"
 
-/** Variables that are read elsewhere: the devnet command offers its node's URL to seed files by this one. */
-const OFFERED = [`${PREFIX}DEVNET_URL`]
-
 /**
  * Reads the BLOCKWATCHER_ variables from the ConfigProvider. All bad values are reported at once; names that mean
  * nothing are warned about, for they are mostly misspelt.
  */
 export const readEnvironment = Effect.fnUntraced(function* (defaults: EnvironmentDefaults = serveDefaults) {
   const problems: Array<string> = []
-  const names: Array<string> = [...OFFERED]
+  // Those of the devnet are read elsewhere.
+  const names: Array<string> = [...DEVNET_URLS]
 
   const read = <A>(name: string, parse: (text: string) => Result.Result<A, string>, byDefault: A) =>
     Effect.gen(function* () {

@@ -14,7 +14,7 @@ const rowsIn = (database: Database): string => {
 export const banner = (input: {
   readonly url: string
   readonly environment: Environment
-  readonly devnet?: { readonly url: string; readonly token: string }
+  readonly devnet?: { readonly urls: ReadonlyArray<string>; readonly token: string }
 }): string => {
   const { url, environment, devnet } = input
   const lines = [
@@ -26,7 +26,7 @@ export const banner = (input: {
     "",
     `  rows     ${rowsIn(environment.database)}`,
     `  seeds    ${environment.seedsDir ?? "none (BLOCKWATCHER_SEEDS_DIR)"}`,
-    ...(devnet === undefined ? [] : [`  devnet   ${devnet.url}, its token at ${devnet.token}`]),
+    ...(devnet === undefined ? [] : [`  devnet   ${devnet.urls.join(", ")}, its token at ${devnet.token}`]),
     ...(environment.apiToken === null ? [] : ["  access   by BLOCKWATCHER_API_TOKEN"]),
     ...(environment.apiToken === null && !isLoopback(environment.host)
       ? [`  access   OPEN: whoever reaches ${environment.host} may change everything; set BLOCKWATCHER_API_TOKEN`]

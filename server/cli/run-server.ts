@@ -20,7 +20,7 @@ const GRACE_MS = 2_000
 export const runServer = <E>(
   environment: Environment,
   makeEngine: (startAfter: Effect.Effect<void>) => Layer.Layer<Engine, E>,
-  devnet?: { readonly url: string; readonly token: string },
+  devnet?: { readonly urls: ReadonlyArray<string>; readonly token: string },
 ) =>
   Effect.flatMap(Deferred.make<void>(), (ready) =>
     Effect.gen(function* () {

@@ -189,4 +189,14 @@ describe("the published package", () => {
   it("brings its command", { timeout: 60_000 }, async () => {
     expect(await run(project, join(project, "node_modules/.bin/blockwatcher"), "--help")).toContain("serve")
   })
+
+  it("runs on simulated providers where there is no other node", { timeout: 120_000 }, async () => {
+    const command = join(project, "node_modules/.bin/blockwatcher")
+    const program = start(project, "env", "BLOCKWATCHER_PORT=0", command, "devnet", "--simulated", "--seed", "7")
+    await program.until(/--faults some --seed 7/)
+    await program.until(/\\"type\\":\\"match\\"/)
+    await program.until(/devnet: what is wrong now: /)
+    program.child.kill("SIGTERM")
+    expect(await program.exit).toBe(0)
+  })
 })

@@ -205,6 +205,12 @@ describe.concurrent("the blockwatcher command", () => {
     )
   })
 
+  it("takes what concerns simulated providers together with --simulated only", async ({ start }) => {
+    const { ended, output } = start([BIN, "devnet", "--seed", "3"])
+    assert.strictEqual(await ended, 1)
+    assert.match(output.stderr, /--faults and --seed go with --simulated/)
+  })
+
   it("says in one line what to run instead under an older Node", async ({ start }) => {
     const older = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })`
     const { ended, output } = start(["--import", `data:text/javascript,${encodeURIComponent(older)}`, BIN, "serve"])

@@ -57,6 +57,7 @@ describe("the environment", () => {
       BLOCKWATCHER_EGRESS_ALLOW: "10.0.0.0/8, fd00::/8",
       BLOCKWATCHER_DRAIN_TIMEOUT_MS: "0",
       BLOCKWATCHER_DEVNET_URL: "http://127.0.0.1:8545",
+      BLOCKWATCHER_DEVNET_URL_2: "http://127.0.0.1:8546",
     })
     assert.deepEqual(
       { ...environment, apiToken: Redacted.value(environment!.apiToken!) },

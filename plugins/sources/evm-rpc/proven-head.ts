@@ -14,6 +14,7 @@ export const proveHead = Effect.fnUntraced(function* (
   by: Provider,
   latest: Header,
 ): Effect.fn.Return<void, RpcFailure> {
+  if (by.health.benched) return // it is left aside already, and a good answer would bring it back
   const { headers } = yield* providers.on(by, () => chain.headersOn(by, [latest.number]))
   if (headers[0]?.hash === latest.hash) return
   const claim = `the node says that its newest block is ${latest.number} (${latest.hash}), and does not have it`

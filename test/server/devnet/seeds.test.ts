@@ -9,19 +9,19 @@ import evmRpc from "../../../plugins/sources/evm-rpc/index.ts"
 import log from "../../../plugins/sinks/log/index.ts"
 import { TOKEN_ADDRESS } from "../../../server/devnet/token.ts"
 
-const folder = (name: string) => new URL(`../../../seeds/${name}/`, import.meta.url)
+const folder = (seeds: string, name: string) => new URL(`../../../${seeds}/${name}/`, import.meta.url)
 
-const read = <A>(kind: "network" | "monitor" | "sink", schema: Schema.Codec<A, any>): ReadonlyArray<A> =>
-  readdirSync(folder(`${kind}s`)).map((name) => {
-    const text = readFileSync(new URL(name, folder(`${kind}s`)), "utf8")
+const read = <A>(seeds: string, kind: "network" | "monitor" | "sink", schema: Schema.Codec<A, any>): ReadonlyArray<A> =>
+  readdirSync(folder(seeds, `${kind}s`)).map((name) => {
+    const text = readFileSync(new URL(name, folder(seeds, `${kind}s`)), "utf8")
     const seed = Result.getOrThrow(readSeed({ kind, path: name, text }))
     return Result.getOrThrow(decodeConfig(schema, seed.input))
   })
 
-describe("the seeds", () => {
-  const networks = read("network", NetworkDefinition)
-  const monitors = read("monitor", MonitorDefinition)
-  const sinks = read("sink", SinkDefinition)
+describe.each(["seeds", "seeds-simulated"])("the files in %s", (seeds) => {
+  const networks = read(seeds, "network", NetworkDefinition)
+  const monitors = read(seeds, "monitor", MonitorDefinition)
+  const sinks = read(seeds, "sink", SinkDefinition)
 
   it("have configs that their plugins accept", () => {
     for (const { module, config } of networks) {

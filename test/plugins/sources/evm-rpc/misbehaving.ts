@@ -1,4 +1,4 @@
-import { Clock, Effect, Layer, type Scope } from "effect"
+import { Clock, Effect, Layer, Logger, type Scope } from "effect"
 import { type Cursor, compareCursors, startOf } from "../../../../core/model/cursor.ts"
 import { Egress } from "../../../../core/plugin/egress.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
@@ -41,7 +41,7 @@ const interests = (withTransactions: boolean): InterestSet<Selector> => ({
 })
 
 /** The services of the source, whose requests time out as much earlier as its clock is faster. */
-const services = Layer.merge(
+const services = Layer.mergeAll(
   Layer.effect(
     Egress,
     Effect.map(Egress, (egress) =>
@@ -49,6 +49,8 @@ const services = Layer.merge(
     ),
   ).pipe(Layer.provide(outside)),
   Layer.succeed(Secrets, secretsFrom({})),
+  // Providers are left aside all the time, and each time that is logged.
+  Logger.layer([]),
 )
 
 /** What is held of what came: what a run handed over, without what a fork took back. */
@@ -122,7 +124,7 @@ const play = Effect.fnUntraced(function* (
     )
   for (let i = 0; i < 5; i++) mine()
   const nodes = [yield* simulatedNode(chain), yield* simulatedNode(chain), yield* simulatedNode(chain)]
-  const named = new Map(nodes.map((node, i) => [node, `node ${i + 1}`]))
+  const named = new Map(nodes.map((node, i) => [node, `node ${i + 1} (${node.port})`]))
   const mischief = new Mischief(nodes, { random: new Random(seed, "faults"), kinds, most: 2, lasts: [5, 40] })
 
   const clock = fastClock(SPEED)
