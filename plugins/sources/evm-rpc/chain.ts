@@ -100,15 +100,15 @@ export const makeChain = (providers: Providers): Chain => {
   const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing) {
     const { filters } = routing.logs
     if (filters.length === 0) return []
-    let by: Provider | undefined
+    const asked = new Set<Provider>()
     const ask = (wanted: ReadonlyArray<Header>) =>
       providers.use(
         Effect.fnUntraced(function* (provider) {
           const logs = yield* logsOfBlocks(provider, wanted, filters)
-          by = provider
+          asked.add(provider)
           return logs
         }),
-        { from: wanted[0]!.number, ...(by === undefined ? {} : { avoid: by }) },
+        { from: wanted[0]!.number, avoid: asked },
       )
     let logs = yield* ask(blocks)
     for (let i = 0; i < DOUBT_RETRIES; i++) {

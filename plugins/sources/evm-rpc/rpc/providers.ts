@@ -24,8 +24,8 @@ export interface Provider {
 }
 
 export interface Choice {
-  /** Asked last: it gave the answer that is in doubt. */
-  readonly avoid?: Provider
+  /** Asked last: they gave the answer that is in doubt. */
+  readonly avoid?: ReadonlySet<Provider>
   /** The lowest block that is asked for. */
   readonly from?: number
 }
@@ -83,10 +83,16 @@ export const makeProviders = Effect.fnUntraced(function* (
     )
 
   const askChain = Effect.fnUntraced(function* (provider: Provider) {
+    const before = provider.chainId
     const answer = yield* provider.client.call({ method: "eth_chainId", params: [] })
     provider.chainId = yield* provider.client.read(() => readQuantity(answer, "the chain id"))
-    if (provider.chainId === chainId) isServed = true
-    else yield* Effect.logError(`left out: ${wrongChain(provider).reason}`)
+    if (provider.chainId === chainId) {
+      isServed = true
+      return
+    }
+    // It is probed as if it were away: who moved a node to another chain may move it back.
+    provider.health = afterFailure(provider.health, yield* Clock.currentTimeMillis)
+    if (before !== provider.chainId) yield* Effect.logError(`left out: ${wrongChain(provider).reason}`)
   })
 
   const note = Effect.fnUntraced(function* (provider: Provider, failure: RpcFailure) {
@@ -115,6 +121,7 @@ export const makeProviders = Effect.fnUntraced(function* (
 
   const isBack = Effect.fnUntraced(function* (provider: Provider) {
     yield* askChain(provider)
+    if (isWrong(provider)) return false
     if (provider.reach === 0) return true
     const answer = yield* provider.client.call({ method: "eth_blockNumber", params: [] })
     const head = yield* provider.client.read(() => readQuantity(answer, "the block number"))
@@ -146,11 +153,12 @@ export const makeProviders = Effect.fnUntraced(function* (
   const order = (choice: Choice): ReadonlyArray<Provider> => {
     const { avoid, from } = choice
     const usable = inOrderOfHealth(list.filter((provider) => !isWrong(provider)))
-    const holding = from === undefined ? usable : usable.filter(({ lowest }) => lowest <= from)
-    const ordered = holding.length === 0 ? usable : holding
+    // What lacked old blocks once is asked last: a node may be filled up, and an address may have several behind it.
+    const lacks = ({ lowest }: Provider) => from !== undefined && lowest > from
+    const ordered = [...usable.filter((p) => !lacks(p)), ...usable.filter(lacks)]
     return avoid === undefined
       ? ordered
-      : [...ordered.filter((p) => p !== avoid), ...ordered.filter((p) => p === avoid)]
+      : [...ordered.filter((p) => !avoid.has(p)), ...ordered.filter((p) => avoid.has(p))]
   }
 
   const refusal = (wrong: ReadonlyArray<Provider>) =>
