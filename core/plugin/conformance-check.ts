@@ -25,10 +25,10 @@ export interface ConformanceCheck {
 /** What the plugin is given while it is checked. Without it every request and every secret is refused. */
 export type ConformanceEnvironment = Layer.Layer<Egress | Secrets, unknown>
 
+const notGiven = new HttpFailure({ kind: "denied", reason: "the suite was given no environment" })
+
 export const nothingOutside: ConformanceEnvironment = Layer.merge(
-  Layer.succeed(Egress, {
-    request: () => Effect.fail(new HttpFailure({ kind: "denied", reason: "the suite was given no environment" })),
-  }),
+  Layer.succeed(Egress, { request: () => Effect.fail(notGiven), openSocket: () => Effect.fail(notGiven) }),
   Layer.succeed(Secrets, {
     resolve: (reference) =>
       Effect.fail(new SecretUnavailable({ reference, reason: "the suite was given no environment" })),

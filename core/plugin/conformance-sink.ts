@@ -79,13 +79,11 @@ export const sinkConformance = (options: SinkConformance): ReadonlyArray<Conform
       environment,
       Effect.gen(function* () {
         const requests = yield* Ref.make(0)
+        const count = Ref.update(requests, (n) => n + 1)
         const egress = yield* Egress
         const counted = Layer.succeed(Egress, {
-          request: (request) =>
-            Effect.andThen(
-              Ref.update(requests, (n) => n + 1),
-              egress.request(request),
-            ),
+          request: (request) => Effect.andThen(count, egress.request(request)),
+          openSocket: (request) => Effect.andThen(count, egress.openSocket(request)),
         })
         const sink = yield* build(config).pipe(Effect.provide(counted))
         const sent = yield* Ref.get(requests)

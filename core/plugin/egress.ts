@@ -1,9 +1,11 @@
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { addressFilter, isCidr } from "./egress-address.ts"
+import { guardedConnector } from "./egress-dial.ts"
 import { HttpFailure, type HttpRequest, type HttpResponse } from "./egress-http.ts"
+import { type OpenSocket, socketOpener, type SocketRequest } from "./egress-socket.ts"
 import { undiciTransport } from "./egress-undici.ts"
 
-export { HttpFailure, type HttpRequest, type HttpResponse }
+export { HttpFailure, type HttpRequest, type HttpResponse, type OpenSocket, type SocketRequest }
 
 /** Where the runtime may dial. Public addresses are always allowed. */
 export interface EgressPolicy {
@@ -23,12 +25,15 @@ export class EgressPolicyInvalid extends Schema.TaggedError<EgressPolicyInvalid>
 }
 
 /**
- * The one way out: HTTP over keep-alive connections whose every dialled address is checked against the egress policy.
- * Redirects are not followed, compression is not asked for, and a failure names no more of the URL than its origin.
+ * The one way out: HTTP over keep-alive connections, and WebSockets. Every dialled address is checked against the egress
+ * policy. Redirects are not followed, and a failure names no more of the URL than its origin.
  */
 export class Egress extends Context.Service<
   Egress,
-  { readonly request: (request: HttpRequest) => Effect.Effect<HttpResponse, HttpFailure> }
+  {
+    readonly request: (request: HttpRequest) => Effect.Effect<HttpResponse, HttpFailure>
+    readonly openSocket: (request: SocketRequest) => Effect.Effect<OpenSocket, HttpFailure, Scope.Scope>
+  }
 >()("blockwatcher/Egress") {
   static readonly layer = (policy: EgressPolicy): Layer.Layer<Egress, EgressPolicyInvalid> =>
     Layer.effect(
@@ -36,20 +41,24 @@ export class Egress extends Context.Service<
       Effect.gen(function* () {
         const entries = policy.allow.filter((entry) => !isCidr(entry))
         if (entries.length > 0) return yield* new EgressPolicyInvalid({ entries })
-        const send = yield* undiciTransport(addressFilter(policy))
+        const connect = guardedConnector(addressFilter(policy))
+        const send = yield* undiciTransport(connect)
+        const openSocket = socketOpener(connect)
         return Egress.of({
           request: (request) =>
-            isHttp(request.url)
+            hasScheme(request.url, "http:", "https:")
               ? send(request)
-              : Effect.fail(
-                  new HttpFailure({
-                    kind: "denied",
-                    reason: `${request.url.protocol}//${request.url.host}: only http and https are allowed`,
-                  }),
-                ),
+              : denied(request.url, "only http and https are allowed"),
+          openSocket: (request) =>
+            hasScheme(request.url, "ws:", "wss:")
+              ? openSocket(request)
+              : denied(request.url, "only ws and wss are allowed"),
         })
       }),
     )
 }
 
-const isHttp = (url: URL): boolean => url.protocol === "http:" || url.protocol === "https:"
+const hasScheme = (url: URL, ...schemes: ReadonlyArray<string>): boolean => schemes.includes(url.protocol)
+
+const denied = (url: URL, what: string) =>
+  Effect.fail(new HttpFailure({ kind: "denied", reason: `${url.protocol}//${url.host}: ${what}` }))

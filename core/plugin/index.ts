@@ -12,7 +12,15 @@ export {
   sourceConformance,
 } from "./conformance.ts"
 export { decodeConfig } from "./decode-config.ts"
-export { Egress, HttpFailure, type EgressPolicy, type HttpRequest, type HttpResponse } from "./egress.ts"
+export {
+  Egress,
+  HttpFailure,
+  type EgressPolicy,
+  type HttpRequest,
+  type HttpResponse,
+  type OpenSocket,
+  type SocketRequest,
+} from "./egress.ts"
 export {
   type DeliveryError,
   Permanent,

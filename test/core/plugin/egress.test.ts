@@ -2,6 +2,7 @@ import { type AddressInfo, createServer, type Server } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { addressFilter } from "../../../core/plugin/egress-address.ts"
+import { guardedConnector } from "../../../core/plugin/egress-dial.ts"
 import { undiciTransport } from "../../../core/plugin/egress-undici.ts"
 import { Egress, type EgressPolicy, type HttpRequest } from "../../../core/plugin/egress.ts"
 import { respond, startReceiver } from "../../support/receiver.ts"
@@ -284,12 +285,12 @@ describe("Egress", () => {
         const receiver = yield* startReceiver()
         const answers = [["127.0.0.1"], ["10.0.0.1", "169.254.169.254"], ["10.0.0.1", "127.0.0.1"]]
         const transport = yield* undiciTransport(
-          addressFilter({ loopback: true, allow: [] }),
-          (_hostname, _options, callback) =>
+          guardedConnector(addressFilter({ loopback: true, allow: [] }), (_hostname, _options, callback) =>
             callback(
               null,
               (answers.shift() ?? []).map((address) => ({ address, family: 4 })),
             ),
+          ),
         )
         const ask = () =>
           transport(request(`http://rebinding.example:${receiver.port}/`, { headers: { connection: "close" } }))
