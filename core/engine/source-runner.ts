@@ -1,4 +1,4 @@
-import { Clock, Effect, Result, Schedule, type Scope } from "effect"
+import { Clock, Effect, Metric, Result, Schedule, type Scope } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { NetworkDefinition } from "../model/resource.ts"
 import type { InterestVersions } from "../pipeline/interest-versions.ts"
@@ -48,15 +48,26 @@ const resolveStart = (source: Source<unknown>, status: PipelineStatus): Effect.E
     Effect.catchTag("SourceUnavailable", (error) => Effect.die(error)),
   )
 
-/** Runs a network's source once, from where its pipeline stands. Ends as the source ends. */
-export const runSource = Effect.fnUntraced(function* (options: {
+/** What a source run is given. */
+interface SourceRunOptions {
   readonly plugins: Plugins["Service"]
   readonly definition: NetworkDefinition
   readonly storage: Storage["Service"]
   readonly pipeline: Pipeline
   readonly status: PipelineStatus
   readonly interests: InterestVersions
-}): Effect.fn.Return<
+}
+
+/**
+ * Runs a network's source once, from where its pipeline stands. Ends as the source ends. What the source measures has
+ * the label `network`.
+ */
+export const runSource = (options: SourceRunOptions) =>
+  Effect.provideService(runOnce(options), Metric.CurrentMetricAttributes, { network: options.definition.id })
+
+const runOnce = Effect.fnUntraced(function* (
+  options: SourceRunOptions,
+): Effect.fn.Return<
   SourceOutcome,
   PluginRefused | SourceRefused | SourceUnavailable | PipelineFault,
   Scope.Scope | Egress | Secrets

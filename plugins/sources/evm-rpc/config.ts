@@ -10,18 +10,28 @@ const orElse =
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-const isHttpUrl = (text: string) => {
+/** A kind of URL that the config may name. */
+interface UrlKind {
+  readonly schemes: ReadonlyArray<string>
+  readonly words: string
+}
+
+const http: UrlKind = { schemes: ["http:", "https:"], words: "an http:// or https:// URL" }
+const webSocket: UrlKind = { schemes: ["ws:", "wss:"], words: "a ws:// or wss:// URL" }
+
+const isUrl = (kind: UrlKind, text: string): boolean => {
   const url = URL.parse(text)
-  return url !== null && (url.protocol === "http:" || url.protocol === "https:")
+  return url !== null && kind.schemes.includes(url.protocol)
 }
 
 const isReference = Schema.is(SecretReference)
 
-const Endpoint = Schema.String.check(
-  Schema.makeFilter((text) => isHttpUrl(text) || isReference(text), {
-    message: "expected an http:// or https:// URL, or a secret reference to one (env:NAME or file:PATH)",
-  }),
-)
+const urlOrReference = (kind: UrlKind) =>
+  Schema.String.check(
+    Schema.makeFilter((text) => isUrl(kind, text) || isReference(text), {
+      message: `expected ${kind.words}, or a secret reference to one (env:NAME or file:PATH)`,
+    }),
+  )
 
 const expectedStart = { message: 'expected "latest", "latest-N", "earliest" or a block number' }
 
@@ -37,11 +47,12 @@ const Confirmations = Schema.Union([
   Schema.Literals(["safe", "finalized"]).annotate(expectedConfirmations),
 ])
 
-/** The config of an `evm-rpc` network. `start` is the first block that is watched. */
+/** The config of an `evm-rpc` network. `start` is the first block that is watched; `ws_url` tells of new blocks early. */
 export const Config = Schema.Struct({
   chain_id: between(1, Number.MAX_SAFE_INTEGER),
-  url: Schema.optionalKey(Endpoint),
-  urls: Schema.optionalKey(Schema.NonEmptyArray(Endpoint)),
+  url: Schema.optionalKey(urlOrReference(http)),
+  urls: Schema.optionalKey(Schema.NonEmptyArray(urlOrReference(http))),
+  ws_url: Schema.optionalKey(urlOrReference(webSocket)),
   confirmations: Confirmations.pipe(orElse<number | "safe" | "finalized">(12)),
   start: Start.pipe(orElse<number | string>("latest")),
   poll_interval_ms: between(10, 3_600_000).pipe(orElse(1000)),
@@ -81,6 +92,7 @@ const secretsOf = (url: URL, hideHost: boolean): ReadonlyArray<string> =>
 const resolveEndpoint = Effect.fnUntraced(function* (
   path: string,
   text: string,
+  kind: UrlKind,
 ): Effect.fn.Return<Endpoint, Problem, Secrets> {
   if (!isReference(text)) {
     const url = new URL(text)
@@ -89,24 +101,35 @@ const resolveEndpoint = Effect.fnUntraced(function* (
   const secrets = yield* Secrets
   const value = yield* secrets.resolve(text).pipe(Effect.mapError(({ message }) => ({ path, message })))
   const plain = Redacted.value(value).trim()
-  if (!isHttpUrl(plain)) {
-    return yield* Effect.fail({ path, message: `the secret ${text} holds no http:// or https:// URL` })
-  }
+  if (!isUrl(kind, plain))
+    return yield* Effect.fail({ path, message: `the secret ${text} does not hold ${kind.words}` })
   const url = new URL(plain)
   return { label: text, url: Redacted.make(url), secrets: secretsOf(url, true) }
 })
 
-/** Resolves `url` and `urls` to endpoints, in the order in which they are preferred; all problems are refused together. */
+/** Where a network's chain is read. */
+export interface Endpoints {
+  /** In the order in which they are preferred. */
+  readonly nodes: ReadonlyArray<Endpoint>
+  /** The WebSocket that tells of new blocks; null without one. */
+  readonly socket: Endpoint | null
+}
+
+/** Resolves `url`, `urls` and `ws_url`; all problems are refused together. */
 export const resolveEndpoints = Effect.fnUntraced(function* (
-  config: Pick<Config, "url" | "urls">,
-): Effect.fn.Return<ReadonlyArray<Endpoint>, PluginRefused, Secrets> {
-  const listed: Array<readonly [string, string]> = []
+  config: Pick<Config, "url" | "urls" | "ws_url">,
+): Effect.fn.Return<Endpoints, PluginRefused, Secrets> {
+  const listed: Array<readonly [path: string, text: string]> = []
   if (config.url !== undefined) listed.push(["url", config.url])
   for (const [i, text] of (config.urls ?? []).entries()) listed.push([`urls.${i}`, text])
   const distinct = listed.filter(([, text], i) => listed.findIndex(([, other]) => other === text) === i)
-  const [endpoints, problems] = yield* Effect.partition(distinct, ([path, text]) => resolveEndpoint(path, text))
+  const [nodes, wrong] = yield* Effect.partition(distinct, ([path, text]) => resolveEndpoint(path, text, http))
+  const [sockets, wrongSocket] = yield* Effect.partition(config.ws_url === undefined ? [] : [config.ws_url], (text) =>
+    resolveEndpoint("ws_url", text, webSocket),
+  )
+  const problems = [...wrong, ...wrongSocket]
   if (problems.length > 0) return yield* PluginRefused.of(problems)
-  return endpoints
+  return { nodes, socket: sockets[0] ?? null }
 })
 
 /** Where `start` lies: a block number, or so many blocks behind the newest. */

@@ -15,6 +15,9 @@ const STEP = 32
 /** Other providers that are asked for their opinion before anything is invalidated. */
 const MAX_WITNESSES = 2
 
+/** The pause before one provider is asked a second time. */
+const LONGEST_PAUSE_MS = 1000
+
 interface Opinion extends Divergence {
   readonly by: Provider
   readonly head: number
@@ -52,7 +55,7 @@ export const findInvalidation = Effect.fnUntraced(function* (
   }
   const agreeing = witnesses.filter(({ intact }) => !intact)
   if (agreeing.length === 0) {
-    yield* Effect.sleep(pauseMs)
+    yield* Effect.sleep(Math.min(pauseMs, LONGEST_PAUSE_MS))
     const again = yield* providers.on(first.by, () => compareOn(chain, first.by, known))
     if (again.intact) return null
     agreeing.push(again)

@@ -4,6 +4,8 @@ import { SourcePlugin } from "../../../core/plugin/source.ts"
 import { evmAddress } from "./address.ts"
 import { makeChain } from "./chain.ts"
 import { Config, resolveEndpoints } from "./config.ts"
+import { HeadHints } from "./head-hints.ts"
+import { followSocket } from "./head-socket.ts"
 import { makeClient, makePace } from "./rpc/client.ts"
 import { makeProviders } from "./rpc/providers.ts"
 import { runChain } from "./run.ts"
@@ -16,19 +18,25 @@ export default SourcePlugin.make({
   name: "evm-rpc",
   config: Config,
   selector: Selector,
-  sensitive: ["url", "urls.*"],
+  sensitive: ["url", "urls.*", "ws_url"],
   fixed: ["chain_id"],
   address: evmAddress,
   describe: describeSelector,
   make: Effect.fn("evm-rpc.make")(function* (config) {
     const egress = yield* Egress
-    const endpoints = yield* resolveEndpoints(config)
-    const clients = endpoints.map((endpoint) => makeClient(egress, endpoint, makePace(config.requests_per_second)))
+    const { nodes, socket } = yield* resolveEndpoints(config)
+    const clients = nodes.map((endpoint) => makeClient(egress, endpoint, makePace(config.requests_per_second)))
     const providers = yield* makeProviders(clients, config.chain_id, config.max_block_range)
     const chain = makeChain(providers)
     return {
       start: resolveStart(chain, providers, config),
-      run: (run) => runChain(chain, providers, config, run),
+      run: (run) => {
+        const hints = new HeadHints()
+        const running = runChain(chain, providers, config, hints, run)
+        return socket === null
+          ? running
+          : Effect.raceFirst(running, followSocket(egress, socket, config.chain_id, hints))
+      },
       scan: (range) => scanChain(chain, providers, config, range),
     }
   }),

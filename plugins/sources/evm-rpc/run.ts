@@ -5,6 +5,7 @@ import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../.
 import { deepBatches, nearBatch } from "./batches.ts"
 import type { Chain } from "./chain.ts"
 import type { Config } from "./config.ts"
+import type { HeadHints } from "./head-hints.ts"
 import type { Header } from "./header.ts"
 import { findInvalidation } from "./history.ts"
 import { proveHead } from "./proven-head.ts"
@@ -56,6 +57,7 @@ class Follower {
   readonly #chain: Chain
   readonly #providers: Providers
   readonly #config: Config
+  readonly #hints: HeadHints
   readonly #run: SourceRun<Selector>
   readonly #routing: Effect.Effect<Routing>
   readonly #known: HashWindow
@@ -69,10 +71,11 @@ class Follower {
   #highest = -1
   #pollsBehind = 0
 
-  constructor(chain: Chain, providers: Providers, config: Config, run: SourceRun<Selector>) {
+  constructor(chain: Chain, providers: Providers, config: Config, hints: HeadHints, run: SourceRun<Selector>) {
     this.#chain = chain
     this.#providers = providers
     this.#config = config
+    this.#hints = hints
     this.#run = run
     this.#routing = routingOf(run.interests)
     this.#known = new HashWindow(KEPT_HASHES, run.resume.anchors)
@@ -94,9 +97,11 @@ class Follower {
       if (invalidated !== null) return invalidated
       this.#verified = true
     }
+    this.#hints.polling()
     const { latest, others, by } = yield* this.#chain.tagged(this.#depth.tags)
     const prove = proveHead(this.#chain, this.#providers, by, latest)
     if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
+    this.#hints.polled(latest)
     yield* this.#tellHead(latest)
     yield* this.#watch(by, latest.number)
     if (this.#isSuspect(latest)) {
@@ -199,9 +204,10 @@ export const runChain = Effect.fnUntraced(function* (
   chain: Chain,
   providers: Providers,
   config: Config,
+  hints: HeadHints,
   run: SourceRun<Selector>,
 ): Effect.fn.Return<SourceOutcome, SourceRefused> {
-  const follower = new Follower(chain, providers, config, run)
+  const follower = new Follower(chain, providers, config, hints, run)
   let told: string | null = null
   const tell = (trouble: string | null) =>
     Effect.suspend(() => {
@@ -224,6 +230,6 @@ export const runChain = Effect.fnUntraced(function* (
     failures = 0
     if (step._tag === "Invalidated" || step._tag === "Completed") return step
     yield* tell(step._tag === "Idle" ? step.trouble : null)
-    if (step._tag === "Idle") yield* Effect.sleep(config.poll_interval_ms)
+    if (step._tag === "Idle") yield* hints.wait(config.poll_interval_ms)
   }
 })

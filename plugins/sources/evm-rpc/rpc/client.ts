@@ -3,6 +3,7 @@ import type { Egress, HttpResponse } from "../../../../core/plugin/egress.ts"
 import type { Endpoint } from "../config.ts"
 import { MalformedAnswer } from "../wire.ts"
 import { classify, RpcFailure } from "./errors.ts"
+import { separateCredentials } from "./credentials.ts"
 import { parseBody, releaseBody } from "./body.ts"
 
 export interface Call {
@@ -47,21 +48,6 @@ const parse = (body: Uint8Array): unknown => parseBody(Buffer.from(body.buffer, 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A user and password of a URL go into a header. */
-const request = (endpoint: URL) => {
-  const url = new URL(endpoint)
-  const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-  url.username = url.password = ""
-  return {
-    url,
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json",
-      ...(user === ":" ? {} : { authorization: `Basic ${Buffer.from(user).toString("base64")}` }),
-    },
-  }
-}
-
 /** Spaces requests evenly; null if they need no spacing. */
 export const makePace = (perSecond: number | undefined): ((calls: number) => Effect.Effect<void>) => {
   if (perSecond === undefined) return () => Effect.void
@@ -81,7 +67,7 @@ export const makeClient = (
   pace: (calls: number) => Effect.Effect<void>,
 ): RpcClient => {
   const { label } = endpoint
-  const { url, headers } = request(Redacted.value(endpoint.url))
+  const { url, headers } = separateCredentials(Redacted.value(endpoint.url))
   let nextId = 1
   let batches = true
 
@@ -100,7 +86,7 @@ export const makeClient = (
       .request({
         method: "POST",
         url,
-        headers,
+        headers: { ...headers, "content-type": "application/json", accept: "application/json" },
         body: JSON.stringify(body),
         timeoutMs: TIMEOUT_MS,
         maxBytes: MAX_BYTES,

@@ -8,7 +8,7 @@ import { secretsFrom } from "./driver.ts"
 const decode = (json: unknown) =>
   Effect.result(Schema.decodeUnknownEffect(Config)(json, { errors: "all", onExcessProperty: "error" }))
 
-const resolve = (config: Pick<Config, "url" | "urls">, secrets: Readonly<Record<string, string>> = {}) =>
+const resolve = (config: Pick<Config, "url" | "urls" | "ws_url">, secrets: Readonly<Record<string, string>> = {}) =>
   resolveEndpoints(config).pipe(Effect.provideService(Secrets, secretsFrom(secrets)))
 
 describe("the config", () => {
@@ -31,7 +31,12 @@ describe("the config", () => {
     ["an empty list", { chain_id: 1, urls: [] }, "urls"],
     ["another protocol", { chain_id: 1, urls: ["ws://node.example"] }, "expected an http:// or https:// URL"],
     ["no URL", { chain_id: 1, url: "node" }, "expected an http:// or https:// URL"],
-    ["an unknown key", { chain_id: 1, url: "http://a", ws_url: "ws://a" }, "ws_url"],
+    ["an unknown key", { chain_id: 1, url: "http://a", wss_url: "ws://a" }, "wss_url"],
+    [
+      "HTTP where a WebSocket is",
+      { chain_id: 1, url: "http://a", ws_url: "http://a" },
+      "expected a ws:// or wss:// URL",
+    ],
     ["a negative depth", { chain_id: 1, url: "http://a", confirmations: -1 }, "expected a number of blocks up to"],
     ["an unknown tag", { chain_id: 1, url: "http://a", confirmations: "pending" }, "expected a number of blocks up to"],
     ["a negative start", { chain_id: 1, url: "http://a", start: -1 }, 'expected "latest", "latest-N"'],
@@ -49,7 +54,7 @@ describe("the config", () => {
     )
 
   it("marks URLs as sensitive and the chain as fixed", () => {
-    assert.deepStrictEqual(evmRpc.sensitive, ["url", "urls.*"])
+    assert.deepStrictEqual(evmRpc.sensitive, ["url", "urls.*", "ws_url"])
     assert.deepStrictEqual(evmRpc.fixed, ["chain_id"])
   })
 })
@@ -57,13 +62,16 @@ describe("the config", () => {
 describe("endpoints", () => {
   it.effect("come in order, each once, labelled without what may be a key", () =>
     Effect.gen(function* () {
-      const endpoints = yield* resolve(
+      const { nodes: endpoints, socket } = yield* resolve(
         {
           url: "https://user:pass@a.example/v2/0123456789abcdef?key=fedcba98765",
           urls: ["env:NODE", "https://b.example", "https://b.example"],
+          ws_url: "env:SOCKET",
         },
-        { "env:NODE": " https://c.example/secretkey\n" },
+        { "env:NODE": " https://c.example/secretkey\n", "env:SOCKET": "wss://d.example/secretkey" },
       )
+      assert.strictEqual(socket!.label, "env:SOCKET")
+      assert.deepStrictEqual(socket!.secrets, ["secretkey", "d.example", "d.example"])
       assert.deepStrictEqual(
         endpoints.map(({ label }) => label),
         ["a.example", "env:NODE", "b.example"],
@@ -76,8 +84,11 @@ describe("endpoints", () => {
 
   it.effect("that cannot be resolved are refused by the name of the reference", () =>
     Effect.gen(function* () {
-      const missing = yield* Effect.flip(resolve({ urls: ["https://a.example", "env:NONE"] }))
-      assert.match(missing.message, /urls\.1: secret env:NONE/)
+      const missing = yield* Effect.flip(resolve({ urls: ["https://a.example", "env:NONE"], ws_url: "env:NEITHER" }))
+      assert.match(missing.message, /urls\.1: secret env:NONE.*; ws_url: secret env:NEITHER/)
+      const noSocket = yield* Effect.flip(resolve({ ws_url: "env:NODE" }, { "env:NODE": "https://a.example/hunter2" }))
+      assert.match(noSocket.message, /ws_url: the secret env:NODE does not hold a ws:\/\/ or wss:\/\/ URL/)
+      assert.notInclude(noSocket.message, "hunter2")
       const noUrl = yield* Effect.flip(resolve({ url: "env:NODE" }, { "env:NODE": "hunter2" }))
       assert.include(noUrl.message, "env:NODE")
       assert.notInclude(noUrl.message, "hunter2")
