@@ -14,7 +14,7 @@ type Reading<A> = Effect.Effect<A, RpcFailure | SourceRefused>
 
 /** Reads blocks and logs from whichever provider serves them. Every answer is checked. */
 export interface Chain {
-  /** The newest block and those behind `tags` (null for one that the node does not know), and who answered. */
+  /** The newest block and those behind `tags` (null for one that no node knows at present), and who answered. */
   readonly tagged: (
     tags: ReadonlyArray<string>,
   ) => Reading<{ readonly latest: Header; readonly others: ReadonlyArray<Header | null>; readonly by: Provider }>
@@ -46,6 +46,10 @@ const DOUBT_RETRIES = 2
 
 /** Makes the reader of a chain. */
 export const makeChain = (providers: Providers): Chain => {
+  /** Whether the tags are better asked of another provider than this one, which lacks some. */
+  const mayKnowTags = (other: Provider, lacking: Provider) =>
+    other !== lacking && other.knowsTags && !other.health.benched
+
   const tagged: Chain["tagged"] = (tags) =>
     providers.use(
       Effect.fnUntraced(function* (provider) {
@@ -60,13 +64,19 @@ export const makeChain = (providers: Providers): Chain => {
             ),
           ),
         )
+        yield* providers.noteHead(provider, latest.number)
+        provider.knowsTags = !others.includes(null)
+        if (!provider.knowsTags && providers.list.some((other) => mayKnowTags(other, provider)))
+          return yield* provider.client.failure("unsupported", `the node does not know "${tags.join('", "')}"`)
         return { latest, others, by: provider }
       }),
+      { tags: true },
     )
 
   const headersOn: Chain["headersOn"] = Effect.fnUntraced(function* (provider, numbers) {
     const answers = yield* provider.client.batch(["latest", ...numbers].map(blockByNumber))
     const latest = yield* latestHeader(provider, answers[0]!)
+    yield* providers.noteHead(provider, latest.number)
     const headers = yield* Effect.forEach(numbers, (number, i) =>
       headerAt(provider, answers[i + 1]!, number).pipe(
         Effect.catchIf(

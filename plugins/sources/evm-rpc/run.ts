@@ -1,4 +1,4 @@
-import { Effect, Result, Stream } from "effect"
+import { Effect, Result, type Scope, Stream } from "effect"
 import { type Cursor, endOf, MAX_SECONDARY } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
@@ -6,15 +6,15 @@ import { deepBatches, nearBatch } from "./batches.ts"
 import type { Chain } from "./chain.ts"
 import type { Config } from "./config.ts"
 import type { HeadHints } from "./head-hints.ts"
+import { type HeadWatch, makeHeadWatch } from "./head-watch.ts"
 import type { Header } from "./header.ts"
 import { findInvalidation } from "./history.ts"
 import { proveHead } from "./proven-head.ts"
 import { Routing } from "./routing.ts"
 import { waitAfter } from "./rpc/backoff.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
-import type { Providers } from "./rpc/providers.ts"
+import type { Provider, Providers } from "./rpc/providers.ts"
 import type { Selector } from "./selector.ts"
-import { makeStallWatch } from "./stall.ts"
 import { makeDepth } from "./target.ts"
 import { HashWindow } from "./window.ts"
 
@@ -62,7 +62,7 @@ class Follower {
   readonly #routing: Effect.Effect<Routing>
   readonly #known: HashWindow
   readonly #depth: ReturnType<typeof makeDepth>
-  readonly #watch: ReturnType<typeof makeStallWatch>
+  readonly #watch: HeadWatch
   #cursor: Cursor
   #verified = false
   /** Whether the newest block that was handed over lies deeper than a reorganisation is expected to reach. */
@@ -71,7 +71,14 @@ class Follower {
   #highest = -1
   #pollsBehind = 0
 
-  constructor(chain: Chain, providers: Providers, config: Config, hints: HeadHints, run: SourceRun<Selector>) {
+  constructor(
+    chain: Chain,
+    providers: Providers,
+    config: Config,
+    hints: HeadHints,
+    watch: HeadWatch,
+    run: SourceRun<Selector>,
+  ) {
     this.#chain = chain
     this.#providers = providers
     this.#config = config
@@ -80,7 +87,7 @@ class Follower {
     this.#routing = routingOf(run.interests)
     this.#known = new HashWindow(KEPT_HASHES, run.resume.anchors)
     this.#depth = makeDepth(config.confirmations)
-    this.#watch = makeStallWatch(chain, providers)
+    this.#watch = watch
     this.#cursor = run.resume.cursor
   }
 
@@ -103,7 +110,7 @@ class Follower {
     if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
     this.#hints.polled(latest)
     yield* this.#tellHead(latest)
-    yield* this.#watch(by, latest.number)
+    yield* this.#watch.polled(by, latest.number, this.#hints.isUnmet)
     if (this.#isSuspect(latest)) {
       const invalidated = yield* this.#findInvalidation()
       if (invalidated !== null) return invalidated
@@ -111,20 +118,26 @@ class Follower {
     this.#lastSeen = latest
     const target = Math.min(this.#depth.target(latest, others), latest.number)
     const deepEnd = Math.min(target, latest.number - nearBlocks(this.#config))
-    if (this.#next > target) return this.#waiting(latest, by.client.label)
+    if (this.#next > target) return yield* this.#waiting(latest, by)
     const read = this.#next <= deepEnd ? this.#readDeep(deepEnd) : this.#readNear(latest, target, prove)
     return yield* read.pipe(
       Effect.tapError((failure) => (failure._tag === "RpcFailure" && failure.kind === "missing" ? prove : Effect.void)),
     )
   })
 
-  #waiting(latest: Header, label: string): Step {
+  readonly #waiting = Effect.fnUntraced(function* (this: Follower, latest: Header, by: Provider) {
+    const step: Step = { _tag: "Idle", trouble: this.#behind(latest, by) ?? (yield* this.#watch.trouble) }
+    return step
+  })
+
+  /** Why the node's blocks cannot be read on although it answers, once that has lasted for a while. */
+  #behind(latest: Header, by: Provider): string | null {
     this.#pollsBehind = latest.number < this.#next - 1 ? this.#pollsBehind + 1 : 0
-    const trouble =
-      this.#pollsBehind < PATIENT_POLLS
-        ? null
-        : `${label} is at block ${latest.number}; waiting until it has block ${this.#next}, the next one to read`
-    return { _tag: "Idle", trouble }
+    if (this.#pollsBehind >= PATIENT_POLLS)
+      return `${by.client.label} is at block ${latest.number}; waiting until it has block ${this.#next}, the next one to read`
+    if (this.#depth.lacking() >= PATIENT_POLLS)
+      return `${by.client.label} does not tell the ${this.#config.confirmations} block any more; waiting until a node does`
+    return null
   }
 
   /** A lower head is no reorganisation; another hash at a height that was handed over, or in place of the head, may be. */
@@ -206,8 +219,9 @@ export const runChain = Effect.fnUntraced(function* (
   config: Config,
   hints: HeadHints,
   run: SourceRun<Selector>,
-): Effect.fn.Return<SourceOutcome, SourceRefused> {
-  const follower = new Follower(chain, providers, config, hints, run)
+): Effect.fn.Return<SourceOutcome, SourceRefused, Scope.Scope> {
+  const watch = yield* makeHeadWatch(chain, providers, config.poll_interval_ms)
+  const follower = new Follower(chain, providers, config, hints, watch, run)
   let told: string | null = null
   const tell = (trouble: string | null) =>
     Effect.suspend(() => {

@@ -10,6 +10,8 @@ export interface Depth {
   readonly tags: ReadonlyArray<string>
   /** The newest block that may be handed over. */
   readonly target: (latest: Header, tagged: ReadonlyArray<Header | null>) => number
+  /** For how many answers in a row a tag that was known before was not. */
+  readonly lacking: () => number
 }
 
 /**
@@ -18,18 +20,24 @@ export interface Depth {
  */
 export const makeDepth = (confirmations: Config["confirmations"]): Depth => {
   // Not kept from one head to the next: a head that somebody made up must not count for longer than it is told.
-  if (typeof confirmations === "number") return { tags: [], target: (latest) => latest.number - confirmations }
+  if (typeof confirmations === "number")
+    return { tags: [], target: (latest) => latest.number - confirmations, lacking: () => 0 }
   let target = -1
   const raise = (to: number) => (target = Math.max(target, to))
   let answered = false
+  let lacking = 0
   return {
     tags: [confirmations],
     target: (latest, [tagged]) => {
       if (tagged) {
         answered = true
+        lacking = 0
         return raise(Math.min(tagged.number, latest.number))
       }
-      return answered ? target : raise(latest.number - DEPTH_OF[confirmations])
+      if (!answered) return raise(latest.number - DEPTH_OF[confirmations])
+      lacking++
+      return target
     },
+    lacking: () => lacking,
   }
 }

@@ -1,4 +1,4 @@
-import { Clock, Effect, Option, Result, type Scope } from "effect"
+import { Clock, Effect, Metric, Option, Result, type Scope } from "effect"
 import { SourceRefused, SourceUnavailable, type SourceError } from "../../../../core/plugin/error.ts"
 import { readQuantity } from "../wire.ts"
 import type { RpcClient } from "./client.ts"
@@ -19,8 +19,12 @@ export interface Provider {
   logsByHash: boolean
   /** Whether it answers `eth_getBlockReceipts`. */
   blockReceipts: boolean
-  /** A benched provider must have this block to be preferred again. */
-  reach: number
+  /** Whether it answers for the tags that `confirmations` needs. */
+  knowsTags: boolean
+  /** The newest block that it told; -1 until it did. */
+  head: number
+  /** Left aside because it was behind others: it is preferred again when it has caught up with them. */
+  behind: boolean
 }
 
 export interface Choice {
@@ -28,6 +32,8 @@ export interface Choice {
   readonly avoid?: ReadonlySet<Provider>
   /** The lowest block that is asked for. */
   readonly from?: number
+  /** Whether those that know the tags are asked first. */
+  readonly tags?: boolean
 }
 
 /** The nodes of a network, tried in order of health. */
@@ -43,8 +49,10 @@ export interface Providers {
     provider: Provider,
     ask: (provider: Provider) => Effect.Effect<A, RpcFailure>,
   ) => Effect.Effect<A, RpcFailure>
-  /** Leaves the provider aside for a while, for what it answered, and until it has the block `reach`. */
-  readonly bench: (provider: Provider, reason: string, reach?: number) => Effect.Effect<void>
+  /** Leaves the provider aside for a while, for what it answered; one that is `behind` also until it has caught up. */
+  readonly bench: (provider: Provider, reason: string, behind?: boolean) => Effect.Effect<void>
+  /** Takes note of the newest block that a provider told. */
+  readonly noteHead: (provider: Provider, head: number) => Effect.Effect<void>
   /** The one that would be asked now. */
   readonly preferred: Effect.Effect<Provider>
   /** The one that `use` would ask now, if it is known to serve the chain; null if that is to be asked first. */
@@ -54,6 +62,23 @@ export interface Providers {
 }
 
 const PROBE_TIMEOUT = "5 seconds"
+
+/** Blocks by which a provider may be behind and count as one that has caught up. */
+const CAUGHT_UP_BLOCKS = 1
+
+const heads = Metric.gauge("blockwatcher_rpc_node_head", { description: "The newest block that a node told" })
+
+const leftAside = Metric.counter("blockwatcher_rpc_nodes_left_aside_total", {
+  description:
+    "Times that a node was left aside for what it answered: it stood still, was behind, or contradicted others",
+  incremental: true,
+})
+
+/** Those that `wanted` holds for before the others. */
+const first = (
+  providers: ReadonlyArray<Provider>,
+  wanted: (provider: Provider) => boolean,
+): ReadonlyArray<Provider> => [...providers.filter(wanted), ...providers.filter((provider) => !wanted(provider))]
 
 /** Makes the providers of a chain; probes of benched ones run in the scope. */
 export const makeProviders = Effect.fnUntraced(function* (
@@ -70,7 +95,9 @@ export const makeProviders = Effect.fnUntraced(function* (
     chainId: null,
     logsByHash: true,
     blockReceipts: true,
-    reach: 0,
+    knowsTags: true,
+    head: -1,
+    behind: false,
   }))
   const probing = new Set<Provider>()
   /** Whether any of them was seen to serve the chain. */
@@ -115,18 +142,24 @@ export const makeProviders = Effect.fnUntraced(function* (
       yield* note(provider, result.failure)
       return yield* result.failure
     }
-    if (provider.reach === 0) provider.health = afterSuccess(provider.health)
+    if (!provider.behind) provider.health = afterSuccess(provider.health)
     return result.success
   })
+
+  const noteHead: Providers["noteHead"] = (provider, head) => {
+    provider.head = head
+    return Metric.update(Metric.withAttributes(heads, { node: provider.client.label }), head)
+  }
 
   const isBack = Effect.fnUntraced(function* (provider: Provider) {
     yield* askChain(provider)
     if (isWrong(provider)) return false
-    if (provider.reach === 0) return true
+    if (!provider.behind) return true
     const answer = yield* provider.client.call({ method: "eth_blockNumber", params: [] })
-    const head = yield* provider.client.read(() => readQuantity(answer, "the block number"))
-    if (head < provider.reach) return false
-    provider.reach = 0
+    yield* noteHead(provider, yield* provider.client.read(() => readQuantity(answer, "the block number")))
+    const others = list.filter((other) => other !== provider && !other.health.benched)
+    if (others.some(({ head }) => provider.head < head - CAUGHT_UP_BLOCKS)) return false
+    provider.behind = false
     return true
   })
 
@@ -151,23 +184,35 @@ export const makeProviders = Effect.fnUntraced(function* (
   const isWrong = (provider: Provider) => provider.chainId !== null && provider.chainId !== chainId
 
   const order = (choice: Choice): ReadonlyArray<Provider> => {
-    const { avoid, from } = choice
-    const usable = inOrderOfHealth(list.filter((provider) => !isWrong(provider)))
+    const { avoid, from, tags } = choice
+    const healthiest = inOrderOfHealth(list.filter((provider) => !isWrong(provider)))
+    const usable =
+      tags === true ? first(healthiest, ({ knowsTags, health }) => knowsTags && !health.benched) : healthiest
     // What lacked old blocks once is asked last: a node may be filled up, and an address may have several behind it.
-    const lacks = ({ lowest }: Provider) => from !== undefined && lowest > from
-    const ordered = [...usable.filter((p) => !lacks(p)), ...usable.filter(lacks)]
-    return avoid === undefined
-      ? ordered
-      : [...ordered.filter((p) => !avoid.has(p)), ...ordered.filter((p) => avoid.has(p))]
+    const ordered = from === undefined ? usable : first(usable, ({ lowest }) => lowest <= from)
+    return avoid === undefined ? ordered : first(ordered, (provider) => !avoid.has(provider))
   }
 
   const refusal = (wrong: ReadonlyArray<Provider>) =>
     new SourceRefused({ reason: wrong.map((provider) => wrongChain(provider).reason).join("; ") })
 
+  /** The provider asked to be left alone for a while, which is not over. */
+  const mustWait = (provider: Provider, now: number): RpcFailure | null => {
+    const retryAfterMs = provider.health.notBefore - now
+    if (retryAfterMs <= 0) return null
+    const reason = `${provider.client.label}: it asked to be left alone for ${Math.ceil(retryAfterMs / 1000)} s more`
+    return new RpcFailure({ kind: "quota", reason, retryAfterMs })
+  }
+
   const use: Providers["use"] = Effect.fnUntraced(function* (ask, choice = {}) {
     yield* startProbes
     const failures: Array<RpcFailure> = []
     for (const provider of order(choice)) {
+      const waiting = mustWait(provider, yield* Clock.currentTimeMillis)
+      if (waiting !== null) {
+        failures.push(waiting)
+        continue
+      }
       const result = yield* Effect.result(on(provider, ask))
       if (Result.isSuccess(result)) return result.success
       if (result.failure.kind !== "wrong-chain") failures.push(result.failure)
@@ -181,10 +226,11 @@ export const makeProviders = Effect.fnUntraced(function* (
     })
   })
 
-  const bench: Providers["bench"] = Effect.fnUntraced(function* (provider, reason, reach = 0) {
-    provider.reach = Math.max(provider.reach, reach)
+  const bench: Providers["bench"] = Effect.fnUntraced(function* (provider, reason, behind = false) {
+    provider.behind ||= behind
     const now = yield* Clock.currentTimeMillis
     provider.health = afterFailure(provider.health, now)
+    yield* Metric.update(Metric.withAttributes(leftAside, { node: provider.client.label }), 1)
     yield* Effect.logWarning(`leaving ${provider.client.label} aside for a while: ${reason}`)
   })
 
@@ -204,5 +250,5 @@ export const makeProviders = Effect.fnUntraced(function* (
       return first?.chainId === chainId ? first : null
     })
 
-  return { list, use, on, bench, preferred, likely, verify }
+  return { list, use, on, bench, noteHead, preferred, likely, verify }
 })
