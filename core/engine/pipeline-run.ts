@@ -32,6 +32,7 @@ export interface PipelineRunOptions {
   readonly storage: Storage["Service"]
   readonly hub: FeedHub["Service"]
   readonly drainTimeoutMs: number
+  readonly journalDepth: () => number
   readonly ownership: Ownership
   readonly condition: NetworkCondition
   readonly metrics: NetworkMetrics
@@ -135,6 +136,7 @@ const work = Effect.fnUntraced(function* (
           pipeline: running,
           status,
           interests,
+          journalDepth: options.journalDepth(),
         }),
       ),
     ),

@@ -14,7 +14,7 @@ import type { Secrets } from "../plugin/secrets.ts"
 import type { Source, SourceOutcome } from "../plugin/source.ts"
 import type { Storage } from "../storage/storage.ts"
 
-/** How many recorded hashes a source gets to verify its resume with: well above the default journal depth. */
+/** How many recorded hashes a source gets at least to verify its resume with. */
 const ANCHORS = 4096
 
 const startBackoff = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced("10 seconds")]).pipe(
@@ -56,6 +56,8 @@ interface SourceRunOptions {
   readonly pipeline: Pipeline
   readonly status: PipelineStatus
   readonly interests: InterestVersions
+  /** How far behind the checkpoint deliveries are kept, in primaries. */
+  readonly journalDepth: number
 }
 
 /**
@@ -85,14 +87,16 @@ const runOnce = Effect.fnUntraced(function* (
     status.source = null
   }
   const cursor = pipeline.minted()!
-  const anchors = yield* storage.anchors(definition.id, cursor.primary, ANCHORS).pipe(untilStored(status))
+  const depth = options.journalDepth
+  const limit = Math.max(ANCHORS, depth + 1)
+  const anchors = yield* storage.anchors(definition.id, cursor.primary, limit).pipe(untilStored(status))
   /** The first sign of life of this run ends the trouble of the one before; later trouble is the source's to tell. */
   const showsReading = Effect.sync(() => {
     if (!status.reading) status.source = null
     status.reading = true
   })
   return yield* source.run({
-    resume: { cursor, anchors },
+    resume: { cursor, anchors, depth },
     interests: Effect.sync(() => interests.current),
     emit: (batch) => Effect.andThen(showsReading, pipeline.emit(batch)),
     late: pipeline.late,

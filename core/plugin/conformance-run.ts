@@ -3,6 +3,9 @@ import { type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
 import { broken, describe, interruptPromptly, must } from "./conformance-check.ts"
 import type { Anchor, InterestSet, LateBatch, Source, SourceBatch } from "./source.ts"
 
+/** The depth of the journal. */
+const DEPTH = 1024
+
 /** What a run handed over. */
 export interface Recorded {
   readonly batches: ReadonlyArray<SourceBatch>
@@ -32,7 +35,7 @@ export const record = Effect.fnUntraced(function* <Selector>(
   const fiber = yield* Effect.forkChild(
     Effect.scoped(
       source.run({
-        resume: { cursor: range.after, anchors: range.anchors },
+        resume: { cursor: range.after, anchors: range.anchors, depth: DEPTH },
         interests: Effect.sync(() => ({ ...set, version: ++version })),
         emit: Effect.fnUntraced(function* (batch) {
           const fault = busy ? "emit was called while an earlier call was still waiting" : versionFault(batch.interests)
@@ -74,7 +77,7 @@ export const waitsWhileFull = Effect.fnUntraced(function* <Selector>(
   const fiber = yield* Effect.forkChild(
     Effect.scoped(
       source.run({
-        resume: { cursor: after, anchors: [] },
+        resume: { cursor: after, anchors: [], depth: DEPTH },
         interests: Effect.succeed(set),
         emit: () => {
           calls++

@@ -63,8 +63,11 @@ export interface InterestSet<Selector> {
 
 /** What a running source is given. */
 export interface SourceRun<Selector> {
-  /** The position to go on behind, and the recorded hashes at or before it, newest first. */
-  readonly resume: { readonly cursor: Cursor; readonly anchors: ReadonlyArray<Anchor> }
+  /**
+   * The position to go on behind, and the recorded hashes at or before it, newest first. What lies up to `depth` primaries
+   * behind the feed's position can still be taken back: a source that can fork keeps hashes that far.
+   */
+  readonly resume: { readonly cursor: Cursor; readonly anchors: ReadonlyArray<Anchor>; readonly depth: number }
   /** The present interests; read them again for each piece that is fetched. */
   readonly interests: Effect.Effect<InterestSet<Selector>>
   /** Hands over the next piece of the feed; waits while the pipeline is full. */

@@ -9,6 +9,17 @@ import { type Comparison, compareHistory, type Divergence, type HashWindow } fro
 
 type Invalidated = Extract<SourceOutcome, { readonly _tag: "Invalidated" }>
 
+/**
+ * What a comparison came to. `Unproven`: a provider told of a fork and then not any more. `Fork`: blocks that were handed
+ * over are gone, as `by` says, and another provider too if there is a `witness`.
+ */
+export type Finding =
+  | { readonly _tag: "Intact" }
+  | { readonly _tag: "Unproven"; readonly by: Provider }
+  | { readonly _tag: "Fork"; readonly by: Provider; readonly witness: boolean; readonly outcome: Invalidated }
+
+const intact: Finding = { _tag: "Intact" }
+
 /** So many blocks are compared in one request. */
 const STEP = 32
 
@@ -30,14 +41,14 @@ interface Opinion extends Divergence {
  * pause. Only another hash at a known height counts; a provider that lacks the blocks has no opinion. A provider that
  * still has our blocks and is at least as far as the one that does not outweighs it, and that one is left aside.
  */
-export const findInvalidation = Effect.fnUntraced(function* (
+export const findFork = Effect.fnUntraced(function* (
   chain: Chain,
   providers: Providers,
   known: HashWindow,
   pauseMs: number,
-): Effect.fn.Return<Invalidated | null, RpcFailure | SourceRefused> {
+): Effect.fn.Return<Finding, RpcFailure | SourceRefused> {
   const first = yield* firstOpinion(chain, providers, known)
-  if (first.intact) return null
+  if (first.intact) return intact
 
   const witnesses: Array<Opinion> = []
   for (const provider of providers.list) {
@@ -51,16 +62,17 @@ export const findInvalidation = Effect.fnUntraced(function* (
   )
   if (contradicts) {
     yield* providers.bench(first.by, "it has other blocks than a provider that is as far")
-    return null
+    return intact
   }
   const agreeing = witnesses.filter(({ intact }) => !intact)
-  if (agreeing.length === 0) {
+  const witness = agreeing.length > 0
+  if (!witness) {
     yield* Effect.sleep(Math.min(pauseMs, LONGEST_PAUSE_MS))
     const again = yield* providers.on(first.by, () => compareOn(chain, first.by, known))
-    if (again.intact) return null
+    if (again.intact) return { _tag: "Unproven", by: first.by }
     agreeing.push(again)
   }
-  return invalidation([first, ...agreeing], known)
+  return { _tag: "Fork", by: first.by, witness, outcome: invalidation([first, ...agreeing], known) }
 })
 
 /** What the provider that is asked first thinks; if it has none of the blocks, another one that has some. */

@@ -5,10 +5,10 @@ import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../.
 import { deepBatches, nearBatch } from "./batches.ts"
 import type { Chain } from "./chain.ts"
 import type { Config } from "./config.ts"
+import { ForkWatch } from "./fork-watch.ts"
 import type { HeadHints } from "./head-hints.ts"
 import { type HeadWatch, makeHeadWatch } from "./head-watch.ts"
 import type { Header } from "./header.ts"
-import { findInvalidation } from "./history.ts"
 import { proveHead } from "./proven-head.ts"
 import { Routing } from "./routing.ts"
 import { waitAfter } from "./rpc/backoff.ts"
@@ -18,7 +18,7 @@ import type { Selector } from "./selector.ts"
 import { makeDepth } from "./target.ts"
 import { HashWindow } from "./window.ts"
 
-/** Hashes of handed-over blocks that are kept to find where a fork began. */
+/** Hashes of handed-over blocks that are kept at least, to find where a fork began. */
 const KEPT_HASHES = 2048
 
 /** Blocks this close to the head are read one by one, with their parent hashes checked. */
@@ -63,11 +63,14 @@ class Follower {
   readonly #known: HashWindow
   readonly #depth: ReturnType<typeof makeDepth>
   readonly #watch: HeadWatch
+  readonly #forks: ForkWatch
   #cursor: Cursor
   #verified = false
   /** Whether the newest block that was handed over lies deeper than a reorganisation is expected to reach. */
   #isDeep = false
   #lastSeen: Header | undefined = undefined
+  /** Who told the newest head. */
+  #headBy: Provider | undefined = undefined
   #highest = -1
   #pollsBehind = 0
 
@@ -85,7 +88,9 @@ class Follower {
     this.#hints = hints
     this.#run = run
     this.#routing = routingOf(run.interests)
-    this.#known = new HashWindow(KEPT_HASHES, run.resume.anchors)
+    // Near the head each block has a hash: what can be taken back lies within as many as that.
+    this.#known = new HashWindow(Math.max(KEPT_HASHES, run.resume.depth + 1), run.resume.anchors)
+    this.#forks = new ForkWatch(chain, providers, this.#known, config.poll_interval_ms, run.resume)
     this.#depth = makeDepth(config.confirmations)
     this.#watch = watch
     this.#cursor = run.resume.cursor
@@ -100,7 +105,7 @@ class Follower {
   /** Looks at the head once and reads the next piece behind it, if there is one. */
   readonly step: Effect.Effect<Step, RpcFailure | SourceRefused> = Effect.gen({ self: this }, function* () {
     if (!this.#verified) {
-      const invalidated = yield* this.#findInvalidation()
+      const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
       this.#verified = true
     }
@@ -109,10 +114,11 @@ class Follower {
     const prove = proveHead(this.#chain, this.#providers, by, latest)
     if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
     this.#hints.polled(latest)
+    this.#headBy = by
     yield* this.#tellHead(latest)
     yield* this.#watch.polled(by, latest.number, this.#hints.isUnmet)
     if (this.#isSuspect(latest)) {
-      const invalidated = yield* this.#findInvalidation()
+      const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
     }
     this.#lastSeen = latest
@@ -148,11 +154,14 @@ class Follower {
     return last !== undefined && latest.hash !== last.hash && latest.number <= last.number
   }
 
-  #findInvalidation() {
-    return this.#known.newest === undefined
-      ? Effect.succeed(null)
-      : findInvalidation(this.#chain, this.#providers, this.#known, this.#config.poll_interval_ms)
-  }
+  /** Leaves the provider aside that told the head, if another one can be asked: the blocks below it are not to be had. */
+  readonly doubtHead: Effect.Effect<void> = Effect.suspend(() => {
+    const by = this.#headBy
+    const another = this.#providers.list.some((other) => other !== by && !other.health.benched)
+    if (by === undefined || by.health.benched || !another) return Effect.void
+    this.#highest = -1
+    return this.#providers.bench(by, `it told block ${by.head} as the newest, but blocks below are not to be had`)
+  })
 
   #tellHead(latest: Header): Effect.Effect<void> {
     if (latest.number <= this.#highest) return Effect.void
@@ -170,7 +179,7 @@ class Follower {
   readonly #readDeep = Effect.fnUntraced(function* (this: Follower, deepEnd: number) {
     if (!this.#isDeep) {
       // The chain went far ahead while nobody could look; ranges do not show whether they go on where we ended.
-      const invalidated = yield* this.#findInvalidation()
+      const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
       this.#isDeep = true
     }
@@ -194,7 +203,7 @@ class Follower {
     const headers =
       from === latest.number ? [latest] : yield* this.#chain.headers(from, Math.min(target, from + NEAR_BATCH - 1))
     if (!this.#continues(headers[0]!)) {
-      const invalidated = yield* this.#findInvalidation()
+      const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
       yield* prove
       return idle
@@ -237,6 +246,7 @@ export const runChain = Effect.fnUntraced(function* (
       if (failure._tag === "SourceRefused") return yield* failure
       failures++
       if (failure.kind !== "missing" || failures >= SILENT_FAILURES) yield* tell(failure.reason)
+      if (failure.kind === "missing" && failures >= SILENT_FAILURES) yield* follower.doubtHead
       yield* Effect.sleep(waitAfter(failures, failure.retryAfterMs))
       continue
     }

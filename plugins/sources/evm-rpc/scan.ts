@@ -1,7 +1,7 @@
 import { Effect, Stream } from "effect"
 import { startOf } from "../../../core/model/cursor.ts"
 import { SourceUnavailable, type SourceError } from "../../../core/plugin/error.ts"
-import type { InterestSet, SourceBatch } from "../../../core/plugin/source.ts"
+import type { Anchor, InterestSet, SourceBatch } from "../../../core/plugin/source.ts"
 import { deepBatches, nearBatch } from "./batches.ts"
 import type { Chain } from "./chain.ts"
 import type { Config } from "./config.ts"
@@ -39,9 +39,15 @@ const scanOnce = (
 ): Stream.Stream<SourceBatch, SourceError> => {
   const routing = new Routing(range.interests)
   let at = range.from
+  /** The last block that was yielded. */
+  let last: Anchor | undefined
 
   const near = Effect.gen(function* () {
     const headers = yield* chain.headers(at, Math.min(range.to, at + NEAR_BATCH - 1))
+    if (last !== undefined && headers[0]!.parentHash !== last.hash)
+      return yield* new SourceUnavailable({
+        reason: `the chain replaced block ${last.primary} by another one while it was read; read the range again`,
+      })
     return yield* nearBatch(chain, headers, routing, startOf(at))
   })
 
@@ -67,6 +73,7 @@ const scanOnce = (
         Stream.tap((batch) =>
           Effect.sync(() => {
             at = batch.upTo.primary + 1
+            last = batch.resume.at(-1)
           }),
         ),
         Stream.catchTag("RpcFailure", (failure: RpcFailure) => {

@@ -100,13 +100,18 @@ export const drive = Effect.fnUntraced(function* (
   options: {
     readonly cursor?: Cursor
     readonly anchors?: ReadonlyArray<Anchor>
+    readonly depth?: number
     readonly interests?: InterestSet<Selector>
   } = {},
 ) {
   const driven = new Driven(options.interests ?? transferInterests())
   const fiber = yield* source
     .run({
-      resume: { cursor: options.cursor ?? startOf(0), anchors: options.anchors ?? [] },
+      resume: {
+        cursor: options.cursor ?? startOf(0),
+        anchors: options.anchors ?? [],
+        depth: options.depth ?? 1024,
+      },
       interests: Effect.sync(() => driven.interests),
       emit: (batch) =>
         Effect.gen(function* () {

@@ -1,0 +1,68 @@
+import { Effect } from "effect"
+import { compareCursors, type Cursor } from "../../../core/model/cursor.ts"
+import type { SourceRefused } from "../../../core/plugin/error.ts"
+import type { SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
+import type { Chain } from "./chain.ts"
+import { findFork } from "./history.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
+import type { Provider, Providers } from "./rpc/providers.ts"
+import type { Selector } from "./selector.ts"
+import type { HashWindow } from "./window.ts"
+
+/** Looks for forks of what one run handed over, and asks another provider where one tells of the same fork again and again. */
+export class ForkWatch {
+  readonly #chain: Chain
+  readonly #providers: Providers
+  readonly #known: HashWindow
+  readonly #pauseMs: number
+  /** Where the run began: behind the last fork, if there was one. */
+  readonly #begin: Cursor
+  #wasAskedElsewhere = false
+  /** Who told of a fork and took it back, and how far the run was then. */
+  #unproven: { readonly by: Provider; readonly at: number | undefined } | undefined = undefined
+
+  constructor(
+    chain: Chain,
+    providers: Providers,
+    known: HashWindow,
+    pauseMs: number,
+    resume: SourceRun<Selector>["resume"],
+  ) {
+    this.#chain = chain
+    this.#providers = providers
+    this.#known = known
+    this.#pauseMs = pauseMs
+    this.#begin = resume.cursor
+  }
+
+  /** Compares what was handed over with the chain. Null if it stands, or if nothing is proven yet. */
+  readonly look: Effect.Effect<SourceOutcome | null, RpcFailure | SourceRefused> = Effect.gen(
+    { self: this },
+    function* () {
+      if (this.#known.newest === undefined) return null
+      const found = yield* findFork(this.#chain, this.#providers, this.#known, this.#pauseMs)
+      if (found._tag === "Intact") return null
+      if (found._tag === "Unproven") {
+        const at = this.#known.newest.primary
+        const isRepeated = this.#unproven?.by === found.by && this.#unproven.at === at
+        this.#unproven = { by: found.by, at }
+        if (isRepeated) yield* this.#askElsewhere(found.by, "it told of the same fork twice, and took it back")
+        return null
+      }
+      // Nothing that this run read would stay: the provider may be of two minds, and the run before may have ended so too.
+      const { by, outcome, witness } = found
+      if (!witness && !this.#wasAskedElsewhere && compareCursors(outcome.from, this.#begin) === 0) {
+        this.#wasAskedElsewhere = yield* this.#askElsewhere(by, "all that was read since the last fork is gone again")
+        if (this.#wasAskedElsewhere) return null
+      }
+      return outcome
+    },
+  )
+
+  /** Leaves a provider aside if there is another one; answers whether there is. */
+  readonly #askElsewhere = Effect.fnUntraced(function* (this: ForkWatch, by: Provider, reason: string) {
+    const another = this.#providers.list.some((other) => other !== by && !other.health.benched)
+    if (another) yield* this.#providers.bench(by, reason)
+    return another
+  })
+}
