@@ -1,12 +1,14 @@
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { type Growth, LiveHead } from "./live-head.ts"
 import { CHAIN_ID, type ChainSize, makeChain, TOKEN, TRANSFER } from "./made-chain.ts"
 
 /**
  * Serves a made chain over JSON-RPC in a process of its own, which ends with its parent: `fork` it with the size as
  * JSON, it sends its `{ url }`. Logs go out as slices of one buffer, so that the server costs next to nothing. GET
- * answers the counts since the last DELETE.
+ * answers the counts since the last DELETE. A chain that grows (`live`) mines when `/mine?listeners=N` is asked for, which
+ * answers the times; `/hook` is the webhook for its matches.
  */
 
 /** What was asked of the server. */
@@ -22,12 +24,19 @@ interface Call {
   readonly params: ReadonlyArray<any>
 }
 
-const chain = makeChain(JSON.parse(process.argv[2] ?? "{}") as ChainSize)
+/** A chain to be served. */
+export interface ServeTask extends ChainSize {
+  readonly live?: Growth
+}
+
+const task = JSON.parse(process.argv[2] ?? "{}") as ServeTask
+const chain = makeChain(task)
+const live = new LiveHead(chain, task.live ?? { from: chain.blocks, everyMs: 0 })
 let stats = { http: 0, calls: {} as Record<string, number> }
 
 const numberOf = (tag: unknown): number => {
   if (tag === "earliest") return 0
-  return typeof tag === "string" && tag.startsWith("0x") ? Number(tag) : chain.blocks
+  return typeof tag === "string" && tag.startsWith("0x") ? Number(tag) : live.number
 }
 
 const wants = (wanted: unknown, value: string): boolean => {
@@ -46,9 +55,9 @@ const resultOf = ({ method, params }: Call): ReadonlyArray<string | Buffer> | nu
     case "eth_chainId":
       return [`"0x${CHAIN_ID.toString(16)}"`]
     case "eth_blockNumber":
-      return [`"0x${chain.blocks.toString(16)}"`]
+      return [`"0x${live.number.toString(16)}"`]
     case "eth_getBlockByNumber":
-      return [chain.header(numberOf(params[0])) ?? "null"]
+      return [(numberOf(params[0]) <= live.number ? chain.header(numberOf(params[0])) : null) ?? "null"]
     case "eth_getLogs":
       return logsOf(params[0])
     default:
@@ -88,6 +97,15 @@ const readBody = async (request: IncomingMessage): Promise<string> => {
 
 const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   const body = await readBody(request)
+  const { pathname, searchParams } = new URL(request.url!, url)
+  if (pathname === "/hook") {
+    response.writeHead(200).end()
+    return live.receive(body)
+  }
+  if (pathname === "/mine") {
+    const times = await live.mine(url, Number(searchParams.get("listeners")))
+    return send(response, [JSON.stringify(times)])
+  }
   if (request.method === "POST") {
     stats.http++
     return send(response, answerAll(JSON.parse(body)))
@@ -101,5 +119,7 @@ const server = createServer((request, response) => {
 })
 server.listen(0, "127.0.0.1")
 await once(server, "listening")
+server.on("upgrade", (request, socket, head) => live.upgrade(request, socket, head))
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 process.on("disconnect", () => process.exit(0))
-process.send?.({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+process.send?.({ url })

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
-import type { ChainStats } from "./chain.ts"
+import type { ChainStats, ServeTask } from "./chain.ts"
 import type { ChainSize } from "./made-chain.ts"
 
 /** A served made chain. */
@@ -25,7 +25,7 @@ const message = async <A>(child: ChildProcess, name: string): Promise<A> => {
 }
 
 /** Serves a chain from a process of its own. */
-export const serveChain = async (size: ChainSize): Promise<ServedChain> => {
+export const serveChain = async (size: ServeTask): Promise<ServedChain> => {
   const child = started("chain.ts", size)
   const { url } = await message<{ readonly url: string }>(child, "the chain's server")
   return {

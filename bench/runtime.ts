@@ -1,9 +1,13 @@
 import { Context, Effect, Layer, References, Stream } from "effect"
 import { Blockwatcher, Feed, type HostSink, layerSqlite, Resources } from "../core/index.ts"
 import evmRpc from "../plugins/sources/evm-rpc/index.ts"
+import webhook from "../plugins/sinks/webhook/index.ts"
 import { CHAIN_ID, RARE, TOKEN } from "./made-chain.ts"
 
 const EVENT = "event Transfer(address indexed from, address indexed to, uint256 value)"
+
+/** A predicate that holds for one of ten logs. */
+export const TENTH = "args.value % 10 == 0"
 
 /** A predicate that the made chain seldom fulfils. */
 export const RARELY = `args.value >= ${RARE.value}`
@@ -25,13 +29,13 @@ export const monitor = (network: string, sink: string, predicate?: string, addre
 /** Starts a runtime on a database file; its networks rest until they get a monitor. */
 export const startRuntime = Effect.fnUntraced(function* (
   path: string,
-  networks: ReadonlyArray<ReturnType<typeof network>>,
-  sinks: ReadonlyArray<HostSink>,
+  networks: ReadonlyArray<object>,
+  sinks: ReadonlyArray<object | HostSink>,
 ) {
   const runtime = yield* Layer.build(
     Blockwatcher.layer({
       storage: layerSqlite({ path }),
-      plugins: [evmRpc],
+      plugins: [evmRpc, webhook],
       resources: { networks, sinks },
       // Nothing is pruned: the rows are read back afterwards, to be inserted by hand.
       settings: { drainTimeoutMs: 100, journalDepth: 1_000_000 },
