@@ -4,7 +4,7 @@ import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceBatch, SourceEvent } from "../../../core/plugin/source.ts"
 import { blockEvents } from "./block-events.ts"
 import type { Block } from "./blocks.ts"
-import type { Chain } from "./chain.ts"
+import type { Chain, KnownLogs } from "./chain.ts"
 import { toEvents } from "./events.ts"
 import type { Header } from "./header.ts"
 import type { Asked } from "./log-reads.ts"
@@ -137,15 +137,16 @@ const inOrder = (a: ReadonlyArray<SourceEvent>, b: ReadonlyArray<SourceEvent>): 
   return [...a, ...b].toSorted((x, y) => compareCursors(x.cursor, y.cursor))
 }
 
-/** Reads what is wanted of blocks near the head, each by its hash. */
+/** Reads what is wanted of blocks near the head, each by its hash. `known` are the logs of the only one, if they came. */
 export const nearBatch = Effect.fnUntraced(function* (
   chain: Chain,
   headers: ReadonlyArray<Header>,
   routing: Routing,
   after: Cursor,
+  known: KnownLogs | null = null,
 ) {
   const timestamps = yield* timestampsOf(headers)
-  const [logs, blocks] = yield* Effect.all([chain.logsOf(headers, routing), chain.blocksOf(headers, routing)], {
+  const [logs, blocks] = yield* Effect.all([chain.logsOf(headers, routing, known), chain.blocksOf(headers, routing)], {
     concurrency: 2,
   })
   const batch: SourceBatch = {

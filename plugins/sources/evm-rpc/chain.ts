@@ -4,20 +4,53 @@ import { blockByNumber, changed, headerAt, headerOfTag, lacks, latestHeader } fr
 import { type Block, blocksInRange, blocksOfHeaders } from "./blocks.ts"
 import { blocksInDoubt, joinLogs } from "./doubt.ts"
 import type { Header } from "./header.ts"
-import { askForRange, type Asked, logsOfBlocks, logsOfRange, type RangeOfLogs } from "./log-reads.ts"
+import {
+  askForRange,
+  type Asked,
+  callsForBlock,
+  logsOfBlocks,
+  logsOfRange,
+  type RangeOfLogs,
+  readBlockLogs,
+} from "./log-reads.ts"
 import type { Log } from "./logs.ts"
 import type { Routing } from "./routing.ts"
+import type { Answer } from "./rpc/client.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
 import type { Provider, Providers } from "./rpc/providers.ts"
 
 type Reading<A> = Effect.Effect<A, RpcFailure | SourceRefused>
 
+/** A block that is likely the next one to be read. */
+export interface ExpectedBlock {
+  readonly number: number
+  readonly hash: string
+  readonly routing: Routing
+}
+
+/** Logs of one block that came before it was known that the block is to be read. */
+export interface KnownLogs {
+  readonly hash: string
+  readonly routing: Routing
+  readonly logs: ReadonlyArray<Log>
+  readonly by: Provider
+}
+
+/** The head of the chain, as one provider tells it. */
+export interface Head {
+  readonly latest: Header
+  readonly others: ReadonlyArray<Header | null>
+  readonly by: Provider
+  readonly known: KnownLogs | null
+}
+
 /** Reads blocks and logs from whichever provider serves them. Every answer is checked. */
 export interface Chain {
-  /** The newest block and those behind `tags` (null for one that no node knows at present), and who answered. */
-  readonly tagged: (
-    tags: ReadonlyArray<string>,
-  ) => Reading<{ readonly latest: Header; readonly others: ReadonlyArray<Header | null>; readonly by: Provider }>
+  /**
+   * The newest block and those behind `tags` (null for one that no node knows at present), and who answered. The logs of
+   * the block that is `expected` to be read next come along, if the node has it.
+   */
+  readonly tagged: (tags: ReadonlyArray<string>, expected?: ExpectedBlock) => Reading<Head>
   /** The newest block of one provider, and its blocks of these numbers; null for those that it lacks. */
   readonly headersOn: (
     provider: Provider,
@@ -25,8 +58,12 @@ export interface Chain {
   ) => Effect.Effect<{ readonly latest: Header; readonly headers: ReadonlyArray<Header | null> }, RpcFailure>
   /** The blocks `from` to `to`, each the parent of the next. Fails if a provider does not have them all. */
   readonly headers: (from: number, to: number) => Reading<ReadonlyArray<Header>>
-  /** The logs of exactly these blocks, with doubts about missing ones cleared up. */
-  readonly logsOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Log>>
+  /** The logs of exactly these blocks, with doubts about missing ones cleared up. What is `known` is not asked for. */
+  readonly logsOf: (
+    headers: ReadonlyArray<Header>,
+    routing: Routing,
+    known: KnownLogs | null,
+  ) => Reading<ReadonlyArray<Log>>
   /**
    * The logs of a range that no reorganisation is expected to reach.
    *
@@ -50,12 +87,22 @@ export const makeChain = (providers: Providers): Chain => {
   const mayKnowTags = (other: Provider, lacking: Provider) =>
     other !== lacking && other.knowsTags && !other.health.benched
 
-  const tagged: Chain["tagged"] = (tags) =>
+  /** Null also for logs that cannot be used: they are asked for again in their turn. */
+  const readExpected = (provider: Provider, expected: ExpectedBlock, answers: ReadonlyArray<Answer>) =>
+    readBlockLogs(provider, answers, expected).pipe(
+      Effect.map((logs): KnownLogs => ({ hash: expected.hash, routing: expected.routing, logs, by: provider })),
+      Effect.orElseSucceed(() => null),
+    )
+
+  const tagged: Chain["tagged"] = (tags, expected) =>
     providers.use(
       Effect.fnUntraced(function* (provider) {
-        const answers = yield* provider.client.batch(["latest", ...tags].map(blockByNumber))
+        const wanted = provider.logsByHash ? expected : undefined
+        const heads = ["latest", ...tags].map(blockByNumber)
+        const logs = wanted === undefined ? [] : callsForBlock(wanted.hash, wanted.routing.logs.filters)
+        const answers = yield* provider.client.batch([...heads, ...logs])
         const latest = yield* latestHeader(provider, answers[0]!)
-        const others = yield* Effect.forEach(answers.slice(1), (answer) =>
+        const others = yield* Effect.forEach(answers.slice(1, heads.length), (answer) =>
           headerOfTag(provider, answer).pipe(
             Effect.catchIf(
               // what some nodes answer to a tag that they do not know
@@ -68,7 +115,11 @@ export const makeChain = (providers: Providers): Chain => {
         provider.knowsTags = !others.includes(null)
         if (!provider.knowsTags && providers.list.some((other) => mayKnowTags(other, provider)))
           return yield* provider.client.failure("unsupported", `the node does not know "${tags.join('", "')}"`)
-        return { latest, others, by: provider }
+        const known =
+          wanted === undefined || logs.length === 0
+            ? null
+            : yield* readExpected(provider, wanted, answers.slice(heads.length))
+        return { latest, others, by: provider, known }
       }),
       { tags: true },
     )
@@ -107,10 +158,10 @@ export const makeChain = (providers: Providers): Chain => {
       { from },
     )
 
-  const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing) {
+  const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing, known) {
     const { filters } = routing.logs
     if (filters.length === 0) return []
-    const asked = new Set<Provider>()
+    const asked = new Set(known === null ? [] : [known.by])
     const ask = (wanted: ReadonlyArray<Header>) =>
       providers.use(
         Effect.fnUntraced(function* (provider) {
@@ -120,7 +171,7 @@ export const makeChain = (providers: Providers): Chain => {
         }),
         { from: wanted[0]!.number, avoid: asked },
       )
-    let logs = yield* ask(blocks)
+    let logs = known?.logs ?? (yield* ask(blocks))
     for (let i = 0; i < DOUBT_RETRIES; i++) {
       const doubtful = blocksInDoubt(blocks, logs, routing.logs)
       if (doubtful.length === 0) break

@@ -42,6 +42,11 @@ export class HeadHints {
     return this.#isProven
   }
 
+  /** An announced block that the next poll may find; null if there is none that is worth looking for. */
+  get awaited(): ToldHead | null {
+    return this.#trust > 0 ? this.#awaited : null
+  }
+
   /** Whether an announced block could not be found where it was looked for. */
   get isUnmet(): boolean {
     return this.#isUnmet
@@ -104,7 +109,7 @@ export class HeadHints {
   /** Waits for an announcement, or so many ms; less where an announced block was looked for and is not there yet. */
   wait(ms: number): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const chase = this.#awaited !== null && this.#trust > 0 ? CHASE_MS[Math.max(0, this.#tries - 1)]! : ms
+      const chase = this.awaited !== null ? CHASE_MS[Math.max(0, this.#tries - 1)]! : ms
       this.#isEarly = chase < ms
       const arrived = Effect.map(this.#arrived.await, () => {
         this.#isEarly = true

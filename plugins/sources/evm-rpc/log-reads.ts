@@ -45,10 +45,29 @@ const readAnswers = Effect.fnUntraced(function* (
   return lists.length === 1 ? lists[0]! : yield* provider.client.read(() => joinAnswers(lists))
 })
 
-const checkHash = (provider: Provider, log: Log, block: Header): Effect.Effect<void, RpcFailure> =>
+const checkHash = (
+  provider: Provider,
+  log: Log,
+  block: Pick<Header, "number" | "hash">,
+): Effect.Effect<void, RpcFailure> =>
   log.blockHash === block.hash
     ? Effect.void
     : Effect.fail(changed(provider, `the logs of block ${log.block} belong to another block of that number`))
+
+/** The calls for the logs of one block. */
+export const callsForBlock = (hash: string, filters: ReadonlyArray<LogFilter>): ReadonlyArray<Call> =>
+  filters.map((filter) => getLogs(filter, { blockHash: hash }))
+
+/** Reads the answers to the calls for the logs of a block. */
+export const readBlockLogs = Effect.fnUntraced(function* (
+  provider: Provider,
+  answers: ReadonlyArray<Answer>,
+  block: Pick<Header, "number" | "hash">,
+) {
+  const logs = yield* readAnswers(provider, answers, block.number, block.number)
+  for (const log of logs) yield* checkHash(provider, log, block)
+  return logs
+})
 
 /** The logs of exactly these blocks, which follow each other. */
 export const logsOfBlocks = Effect.fnUntraced(function* (
@@ -74,16 +93,11 @@ const logsByHash = Effect.fnUntraced(function* (
   blocks: ReadonlyArray<Header>,
   filters: ReadonlyArray<LogFilter>,
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
-  const answers = yield* provider.client.batch(
-    blocks.flatMap(({ hash }) => filters.map((filter) => getLogs(filter, { blockHash: hash }))),
-  )
+  const answers = yield* provider.client.batch(blocks.flatMap(({ hash }) => callsForBlock(hash, filters)))
   const logs: Array<Log> = []
   for (const [i, block] of blocks.entries()) {
     const own = answers.slice(i * filters.length, (i + 1) * filters.length)
-    for (const log of yield* readAnswers(provider, own, block.number, block.number)) {
-      yield* checkHash(provider, log, block)
-      logs.push(log)
-    }
+    for (const log of yield* readBlockLogs(provider, own, block)) logs.push(log)
   }
   return logs
 })

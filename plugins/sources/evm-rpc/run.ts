@@ -3,13 +3,14 @@ import { type Cursor, endOf, MAX_SECONDARY } from "../../../core/model/cursor.ts
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
 import { deepBatches, nearBatch } from "./batches.ts"
-import type { Chain } from "./chain.ts"
+import type { Chain, KnownLogs } from "./chain.ts"
 import type { Config } from "./config.ts"
 import { ForkWatch } from "./fork-watch.ts"
 import type { HeadHints } from "./head-hints.ts"
 import { type HeadWatch, makeHeadWatch } from "./head-watch.ts"
 import type { Header } from "./header.ts"
 import { proveHead } from "./proven-head.ts"
+import { RecentHeaders } from "./recent-headers.ts"
 import { Routing } from "./routing.ts"
 import { waitAfter } from "./rpc/backoff.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -61,6 +62,7 @@ class Follower {
   readonly #run: SourceRun<Selector>
   readonly #routing: Effect.Effect<Routing>
   readonly #known: HashWindow
+  readonly #recent = new RecentHeaders()
   readonly #depth: ReturnType<typeof makeDepth>
   readonly #watch: HeadWatch
   readonly #forks: ForkWatch
@@ -102,6 +104,15 @@ class Follower {
     return secondary === MAX_SECONDARY ? primary + 1 : primary
   }
 
+  /** The block that is read next if the announced head is there: its logs can come along with the head. */
+  readonly #expected = Effect.gen({ self: this }, function* () {
+    const { awaited } = this.#hints
+    const { confirmations } = this.#config
+    if (awaited === null || awaited.number - Number(confirmations) !== this.#next) return undefined
+    const block = confirmations === 0 ? awaited : this.#recent.at(this.#next)
+    return block === undefined ? undefined : { number: block.number, hash: block.hash, routing: yield* this.#routing }
+  })
+
   /** Looks at the head once and reads the next piece behind it, if there is one. */
   readonly step: Effect.Effect<Step, RpcFailure | SourceRefused> = Effect.gen({ self: this }, function* () {
     if (!this.#verified) {
@@ -110,9 +121,10 @@ class Follower {
       this.#verified = true
     }
     this.#hints.polling()
-    const { latest, others, by } = yield* this.#chain.tagged(this.#depth.tags)
+    const { latest, others, by, known } = yield* this.#chain.tagged(this.#depth.tags, yield* this.#expected)
     const prove = proveHead(this.#chain, this.#providers, by, latest)
     if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
+    this.#recent.put(latest)
     this.#hints.polled(latest)
     this.#headBy = by
     yield* this.#tellHead(latest)
@@ -125,7 +137,7 @@ class Follower {
     const target = Math.min(this.#depth.target(latest, others), latest.number)
     const deepEnd = Math.min(target, latest.number - nearBlocks(this.#config))
     if (this.#next > target) return yield* this.#waiting(latest, by)
-    const read = this.#next <= deepEnd ? this.#readDeep(deepEnd) : this.#readNear(latest, target, prove)
+    const read = this.#next <= deepEnd ? this.#readDeep(deepEnd) : this.#readNear(latest, target, known, prove)
     return yield* read.pipe(
       Effect.tapError((failure) => (failure._tag === "RpcFailure" && failure.kind === "missing" ? prove : Effect.void)),
     )
@@ -197,11 +209,12 @@ class Follower {
     this: Follower,
     latest: Header,
     target: number,
+    known: KnownLogs | null,
     prove: Effect.Effect<void, RpcFailure>,
   ) {
     const from = this.#next
-    const headers =
-      from === latest.number ? [latest] : yield* this.#chain.headers(from, Math.min(target, from + NEAR_BATCH - 1))
+    const to = Math.min(target, from + NEAR_BATCH - 1)
+    const headers = this.#recent.below(latest, from, to) ?? (yield* this.#chain.headers(from, to))
     if (!this.#continues(headers[0]!)) {
       const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
@@ -209,8 +222,9 @@ class Follower {
       return idle
     }
     const routing = yield* this.#routing
+    const isKnown = headers.length === 1 && headers[0]!.hash === known?.hash && known.routing === routing
     this.#isDeep = false
-    yield* this.#hand(yield* nearBatch(this.#chain, headers, routing, this.#cursor))
+    yield* this.#hand(yield* nearBatch(this.#chain, headers, routing, this.#cursor, isKnown ? known : null))
     return this.#next <= target ? advanced : idle
   })
 

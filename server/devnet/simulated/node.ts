@@ -55,6 +55,8 @@ export class SimulatedNode {
   readonly sockets: NodeSockets
   /** Calls by method. */
   readonly counts = new Map<string, number>()
+  /** HTTP requests: those of a batch are one. */
+  requests = 0
   readonly url: string
   #paused: PromiseWithResolvers<void> | null = null
 
@@ -175,6 +177,7 @@ export class SimulatedNode {
 
   async #respondInTime(text: string, own: Own): Promise<Response> {
     const body = JSON.parse(text) as Request | ReadonlyArray<Request>
+    this.requests++
     await this.#paused?.promise
     const answered = this.#respond(body, own)
     const delayMs = [...this.faults].reduce((sum, { delayMs = 0 }) => sum + delayMs, this.latencyMs)

@@ -6,7 +6,7 @@ import type { Anchor } from "../../../../core/plugin/source.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
 import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
-import { drive, makeSource, outside, positions, quick, secretsFrom, until } from "./driver.ts"
+import { drive, makeSource, outside, positions, quick, scan, secretsFrom, until } from "./driver.ts"
 
 const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))
 
@@ -341,6 +341,49 @@ describe("a fork in the middle of a read", () => {
         driven.events.slice(14).map((event) => Number((event.fields()["args"] as any).value)),
         [15, 1016, 1017, 1018, 1019, 1020, 1021],
       )
+    }),
+  )
+
+  live(
+    "of a scan is told in place of blocks of two forks",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(100, valued)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      let isFirst = true
+      node.fault = (method, [tag]) => {
+        if (isFirst && method === "eth_getBlockByNumber" && Number(tag) > 70) {
+          isFirst = false
+          chain.reorg(60, { length: 61 })
+        }
+        return undefined
+      }
+      const failed = (yield* Effect.flip(scan(source, 37, 100))) as Error
+      assert.match(failed.message, /replaced block \d+ by another one while it was read; read the range again/)
+      assert.strictEqual((yield* scan(source, 37, 100)).at(-1)!.upTo.primary, 100)
+    }),
+  )
+})
+
+describe("a fork deeper than the usual window of hashes", () => {
+  live(
+    "is found where it began if the journal is as deep, and from below the oldest hash if not",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(2_100)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...quick, url: node.url })
+      const numbers = Array.from({ length: 2_048 }, (_, i) => 2_048 - i)
+      const resume = { cursor: endOf(2_048), anchors: anchorsOf(chain, numbers) }
+      const [deep, shallow] = [yield* drive(source, { ...resume, depth: 3_000 }), yield* drive(source, resume)]
+      const both = [deep.driven, shallow.driven]
+      yield* until("the head is reached", () => both.every(({ upTo }) => upTo === 2_100))
+      chain.reorg(2_080)
+      yield* until("the runs end", () => both.every(({ exit }) => exit !== undefined), 30)
+      assert.deepStrictEqual(
+        both.map(({ outcome }) => (outcome as any).from.primary),
+        [20, 2_100 - 2_048],
+      )
+      assert.match((shallow.driven.outcome as any).cause, /none of the recorded blocks down to 53/)
     }),
   )
 })

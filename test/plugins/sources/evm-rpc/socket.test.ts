@@ -31,7 +31,11 @@ interface Followed {
 /** A run at the head of 5 blocks; without `waits` it is subscribed. */
 const follow = Effect.fnUntraced(function* (
   interval: number,
-  options: { readonly prepare?: (socket: SimulatedSocket) => void; readonly waits?: false } = {},
+  options: {
+    readonly prepare?: (socket: SimulatedSocket) => void
+    readonly waits?: false
+    readonly config?: { readonly confirmations: number }
+  } = {},
 ) {
   const chain = new SimulatedChain().mine(5, valued)
   const node = yield* simulatedNode(chain)
@@ -41,9 +45,16 @@ const follow = Effect.fnUntraced(function* (
   const logger = Logger.make(({ logLevel, message }) => {
     if (logLevel !== "Debug") lines.push(`${logLevel} ${String(message)}`)
   })
-  const source = yield* makeSource({ ...quick, url: node.url, ws_url: socket.url, poll_interval_ms: interval })
+  const source = yield* makeSource({
+    ...quick,
+    url: node.url,
+    ws_url: socket.url,
+    poll_interval_ms: interval,
+    ...options.config,
+  })
   const { driven } = yield* drive(source).pipe(Effect.provide(Logger.layer([logger])))
-  yield* until("the head is reached", () => driven.upTo === 5)
+  const deep = options.config?.confirmations ?? 0
+  yield* until("the head is reached", () => driven.upTo === 5 - deep)
   if (options.waits !== false) yield* until("it is subscribed", () => socket.subscribers === 1)
   return { chain, node, socket, driven, lines } satisfies Followed
 })
@@ -60,7 +71,7 @@ const lossesOf = (socket: SimulatedSocket, cause: string) =>
     return Number((found?.state as { readonly count: number } | undefined)?.count ?? 0)
   })
 
-describe("a WebSocket that announces new blocks", () => {
+describe.concurrent("a WebSocket that announces new blocks", () => {
   live(
     "wakes the poller at once; whatever it says beside them is nothing",
     Effect.gen(function* () {
@@ -87,6 +98,36 @@ describe("a WebSocket that announces new blocks", () => {
       assert.strictEqual(driven.outcome?._tag, "Invalidated")
     }),
   )
+
+  for (const confirmations of [0, 3])
+    live(
+      `brings a block's logs along with the head, at ${confirmations} confirmations`,
+      Effect.gen(function* () {
+        const { chain, node, socket, driven } = yield* follow(HOUR, { config: { confirmations } })
+        const next = Effect.suspend(() => {
+          chain.mine(1, valued)
+          socket.announce()
+          return until("the block is seen", () => driven.upTo === chain.head.number - confirmations)
+        })
+        yield* Effect.repeat(next, { times: confirmations })
+        const before = node.requests
+        yield* Effect.repeat(next, { times: 9 })
+        assert.strictEqual(node.requests - before, 10)
+        // logs that do not come along, or are not all there, are asked for in their turn
+        for (const fault of [{ error: { code: -32000, message: "unknown block" } }, { result: [] }]) {
+          let isFirst = true
+          node.fault = (method) => {
+            if (method !== "eth_getLogs" || !isFirst) return undefined
+            isFirst = false
+            return fault
+          }
+          yield* next
+          assert.isFalse(isFirst)
+        }
+        assert.deepStrictEqual(positions(driven.events), all(driven.upTo))
+        assert.deepStrictEqual(driven.troubles, [])
+      }),
+    )
 
   live(
     "may be ahead of the node that is polled: the block is looked for a few more times",
