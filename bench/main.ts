@@ -4,12 +4,14 @@ import { join } from "node:path"
 import type { Measured, Reported } from "./contender.ts"
 import type { InsertsTask } from "./contenders/inserts.ts"
 import type { LettersTask, LetterTimes } from "./contenders/letters.ts"
+import type { LiveRun, LiveTask } from "./contenders/live.ts"
 import type { PipelineTask } from "./contenders/pipeline.ts"
 import type { SocketTask } from "./contenders/socket.ts"
 import type { Stall, StalledTask } from "./contenders/stalled.ts"
 import type { StatementsTask, StatementTimes } from "./contenders/statements.ts"
 import type { PostgresStatementsTask } from "./contenders/statements-postgres.ts"
 import { runContender, type ServedChain, serveChain } from "./processes.ts"
+import { reportLive } from "./report-live.ts"
 import { type Round, report, reportLetters, reportStatements } from "./report.ts"
 
 /*
@@ -19,6 +21,8 @@ import { type Round, report, reportLetters, reportStatements } from "./report.ts
 
 const ROUNDS = Number(process.argv[2] ?? 5)
 const RANGE = 500
+/** The range for which requests are bounded. */
+const WIDE_RANGE = 1000
 const LONG = { blocks: 40_000, logsPerBlock: 10 }
 const SHORT = { blocks: 4_000, logsPerBlock: 10 }
 const WARM_UP = { blocks: 3_000, logsPerBlock: 10 }
@@ -36,11 +40,12 @@ const pipeline = async (
   database: string,
   matching: PipelineTask["matching"],
   warmUp?: ServedChain,
+  range = RANGE,
 ) => {
   await chain.reset()
   const task: PipelineTask = {
     ...placeOf(chain),
-    range: RANGE,
+    range,
     database,
     matching,
     ...(warmUp === undefined ? {} : { warmUp: placeOf(warmUp) }),
@@ -79,6 +84,27 @@ const letters = () =>
     databases: LETTERS.map((count) => ({ path: join(folder, `letters-${count}.db`), letters: count })),
   } satisfies LettersTask)
 
+/** One block each 250 ms, for half a minute. */
+const GROWTH = { from: 100, everyMs: 250 }
+const LIVE = { blocks: 220, logsPerBlock: 10, live: GROWTH }
+const POLL_MS = 1000
+
+const live = async (announced: boolean): Promise<LiveRun> => {
+  const chain = await serveChain(LIVE)
+  const task = {
+    url: chain.url,
+    database: join(folder, `live-${announced}.db`),
+    growth: GROWTH,
+    pollMs: POLL_MS,
+    announced,
+  }
+  try {
+    return await runContender<Reported<LiveRun>>("live", task satisfies LiveTask)
+  } finally {
+    chain.stop()
+  }
+}
+
 const runRound = async (round: number): Promise<Round> => {
   const database = (name: string) => join(folder, `${round}-${name}.db`)
   return {
@@ -87,6 +113,7 @@ const runRound = async (round: number): Promise<Round> => {
     rare: await pipeline(long, database("rare"), "rarely", warmUp),
     cold: await pipeline(long, database("cold"), "rarely"),
     quiet: await pipeline(long, database("quiet"), "quiet"),
+    wide: await pipeline(long, database("wide"), "quiet", undefined, WIDE_RANGE),
     all: await pipeline(short, database("all"), "all", warmUp),
     inserts: await inserts(database("all"), database("inserts")),
     alone: await free(database("alone"), null),
@@ -107,6 +134,8 @@ try {
   console.log(reportStatements("9p  the same on PostgreSQL, many rows a statement", onPostgres, SIZES))
   console.error(`dead letters: ${LETTERS.join(" and ")}`)
   console.log(reportLetters((await letters()).times, LETTERS))
+  console.error("a chain that grows")
+  console.log(reportLive(await live(true), await live(false), POLL_MS))
 } finally {
   for (const chain of [long, short, warmUp]) chain.stop()
   await rm(folder, { recursive: true, force: true })

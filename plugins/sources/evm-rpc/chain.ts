@@ -17,7 +17,7 @@ import type { Log } from "./logs.ts"
 import type { Routing } from "./routing.ts"
 import type { Answer } from "./rpc/client.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
-import type { Provider, Providers } from "./rpc/providers.ts"
+import { noteHead, type Provider, type Providers } from "./rpc/providers.ts"
 
 type Reading<A> = Effect.Effect<A, RpcFailure | SourceRefused>
 
@@ -81,19 +81,19 @@ export interface Chain {
 /** A block whose bloom contradicts its logs is asked for again so often. */
 const DOUBT_RETRIES = 2
 
+/** Whether the tags are better asked of another provider than this one, which lacks some. */
+const mayKnowTags = (other: Provider, lacking: Provider) =>
+  other !== lacking && other.knowsTags && !other.health.benched
+
+/** Null also for logs that cannot be used: they are asked for again in their turn. */
+const readExpected = (provider: Provider, expected: ExpectedBlock, answers: ReadonlyArray<Answer>) =>
+  readBlockLogs(provider, answers, expected).pipe(
+    Effect.map((logs): KnownLogs => ({ hash: expected.hash, routing: expected.routing, logs, by: provider })),
+    Effect.orElseSucceed(() => null),
+  )
+
 /** Makes the reader of a chain. */
 export const makeChain = (providers: Providers): Chain => {
-  /** Whether the tags are better asked of another provider than this one, which lacks some. */
-  const mayKnowTags = (other: Provider, lacking: Provider) =>
-    other !== lacking && other.knowsTags && !other.health.benched
-
-  /** Null also for logs that cannot be used: they are asked for again in their turn. */
-  const readExpected = (provider: Provider, expected: ExpectedBlock, answers: ReadonlyArray<Answer>) =>
-    readBlockLogs(provider, answers, expected).pipe(
-      Effect.map((logs): KnownLogs => ({ hash: expected.hash, routing: expected.routing, logs, by: provider })),
-      Effect.orElseSucceed(() => null),
-    )
-
   const tagged: Chain["tagged"] = (tags, expected) =>
     providers.use(
       Effect.fnUntraced(function* (provider) {
@@ -111,7 +111,7 @@ export const makeChain = (providers: Providers): Chain => {
             ),
           ),
         )
-        yield* providers.noteHead(provider, latest.number)
+        yield* noteHead(provider, latest.number)
         provider.knowsTags = !others.includes(null)
         if (!provider.knowsTags && providers.list.some((other) => mayKnowTags(other, provider)))
           return yield* provider.client.failure("unsupported", `the node does not know "${tags.join('", "')}"`)
@@ -127,7 +127,7 @@ export const makeChain = (providers: Providers): Chain => {
   const headersOn: Chain["headersOn"] = Effect.fnUntraced(function* (provider, numbers) {
     const answers = yield* provider.client.batch(["latest", ...numbers].map(blockByNumber))
     const latest = yield* latestHeader(provider, answers[0]!)
-    yield* providers.noteHead(provider, latest.number)
+    yield* noteHead(provider, latest.number)
     const headers = yield* Effect.forEach(numbers, (number, i) =>
       headerAt(provider, answers[i + 1]!, number).pipe(
         Effect.catchIf(

@@ -3,7 +3,7 @@ import { type Cursor, endOf, MAX_SECONDARY } from "../../../core/model/cursor.ts
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
 import { deepBatches, nearBatch } from "./batches.ts"
-import type { Chain, KnownLogs } from "./chain.ts"
+import type { Chain, ExpectedBlock, KnownLogs } from "./chain.ts"
 import type { Config } from "./config.ts"
 import { ForkWatch } from "./fork-watch.ts"
 import type { HeadHints } from "./head-hints.ts"
@@ -105,13 +105,13 @@ class Follower {
   }
 
   /** The block that is read next if the announced head is there: its logs can come along with the head. */
-  readonly #expected = Effect.gen({ self: this }, function* () {
+  #expected(routing: Routing): ExpectedBlock | undefined {
     const { awaited } = this.#hints
     const { confirmations } = this.#config
     if (awaited === null || awaited.number - Number(confirmations) !== this.#next) return undefined
     const block = confirmations === 0 ? awaited : this.#recent.at(this.#next)
-    return block === undefined ? undefined : { number: block.number, hash: block.hash, routing: yield* this.#routing }
-  })
+    return block === undefined ? undefined : { number: block.number, hash: block.hash, routing }
+  }
 
   /** Looks at the head once and reads the next piece behind it, if there is one. */
   readonly step: Effect.Effect<Step, RpcFailure | SourceRefused> = Effect.gen({ self: this }, function* () {
@@ -121,7 +121,8 @@ class Follower {
       this.#verified = true
     }
     this.#hints.polling()
-    const { latest, others, by, known } = yield* this.#chain.tagged(this.#depth.tags, yield* this.#expected)
+    const expected = this.#expected(yield* this.#routing)
+    const { latest, others, by, known } = yield* this.#chain.tagged(this.#depth.tags, expected)
     const prove = proveHead(this.#chain, this.#providers, by, latest)
     if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
     this.#recent.put(latest)

@@ -51,8 +51,6 @@ export interface Providers {
   ) => Effect.Effect<A, RpcFailure>
   /** Leaves the provider aside for a while, for what it answered; one that is `behind` also until it has caught up. */
   readonly bench: (provider: Provider, reason: string, behind?: boolean) => Effect.Effect<void>
-  /** Takes note of the newest block that a provider told. */
-  readonly noteHead: (provider: Provider, head: number) => Effect.Effect<void>
   /** The one that would be asked now. */
   readonly preferred: Effect.Effect<Provider>
   /** The one that `use` would ask now, if it is known to serve the chain; null if that is to be asked first. */
@@ -73,6 +71,12 @@ const leftAside = Metric.counter("blockwatcher_rpc_nodes_left_aside_total", {
     "Times that a node was left aside for what it answered: it stood still, was behind, or contradicted others",
   incremental: true,
 })
+
+/** Takes note of the newest block that a provider told. */
+export const noteHead = (provider: Provider, head: number): Effect.Effect<void> => {
+  provider.head = head
+  return Metric.update(Metric.withAttributes(heads, { node: provider.client.label }), head)
+}
 
 /** Those that `wanted` holds for before the others. */
 const first = (
@@ -145,11 +149,6 @@ export const makeProviders = Effect.fnUntraced(function* (
     if (!provider.behind) provider.health = afterSuccess(provider.health)
     return result.success
   })
-
-  const noteHead: Providers["noteHead"] = (provider, head) => {
-    provider.head = head
-    return Metric.update(Metric.withAttributes(heads, { node: provider.client.label }), head)
-  }
 
   const isBack = Effect.fnUntraced(function* (provider: Provider) {
     yield* askChain(provider)
@@ -250,5 +249,5 @@ export const makeProviders = Effect.fnUntraced(function* (
       return first?.chainId === chainId ? first : null
     })
 
-  return { list, use, on, bench, noteHead, preferred, likely, verify }
+  return { list, use, on, bench, preferred, likely, verify }
 })
