@@ -34,6 +34,8 @@ export class HeadHints {
   #tries = 0
   #trust = TRUST
   #unannounced = 0
+  /** The last block that was announced and found. */
+  #proof = ""
   #isEarly = false
   #isUnmet = false
 
@@ -47,7 +49,7 @@ export class HeadHints {
     return this.#trust > 0 ? this.#awaited : null
   }
 
-  /** Whether an announced block could not be found where it was looked for. */
+  /** Whether an announced block could not be found since the last new one. */
   get isUnmet(): boolean {
     return this.#isUnmet
   }
@@ -78,7 +80,7 @@ export class HeadHints {
     this.#announced.add(head.hash)
     if (this.#announced.size > REMEMBERED) this.#announced.delete(this.#announced.values().next().value!)
     const polled = this.#polled
-    if (polled?.hash === head.hash) this.#prove()
+    if (polled?.hash === head.hash) this.#prove(head.hash)
     else if (polled === null || head.number >= polled.number) {
       this.#awaited = head
       this.#tries = 0
@@ -95,7 +97,8 @@ export class HeadHints {
   polled(head: ToldHead): void {
     const isNew = this.#polled?.hash !== head.hash
     this.#polled = { number: head.number, hash: head.hash }
-    if (isNew && this.#announced.has(head.hash)) this.#prove()
+    if (isNew) this.#isUnmet = false
+    if (isNew && this.#announced.has(head.hash)) this.#prove(head.hash)
     else if (isNew && this.#isOpen && ++this.#unannounced === UNANNOUNCED) this.#silent.openUnsafe()
     if (!isNew && this.#isEarly) this.#trust--
     if (this.#awaited === null) return
@@ -118,9 +121,11 @@ export class HeadHints {
     })
   }
 
-  #prove(): void {
+  /** Each block proves an announcement once, however often it is repeated. */
+  #prove(hash: string): void {
+    if (this.#proof === hash) return
+    this.#proof = hash
     this.#isProven = true
-    this.#isUnmet = false
     this.#trust = TRUST
     this.#unannounced = 0
   }

@@ -82,6 +82,27 @@ describe("a real node", () => {
     }),
   )
 
+  live(
+    "announces its blocks over its WebSocket",
+    Effect.gen(function* () {
+      const node = yield* anvil()
+      const emitter = yield* Effect.promise(() => node.deployEmitter())
+      const source = yield* makeSource({
+        ...config(node),
+        ws_url: node.url.replace("http:", "ws:"),
+        poll_interval_ms: 3_600_000,
+      })
+      const { driven } = yield* drive(source, { interests: interests(COUNTED) })
+      const emit = Effect.promise(() => node.emit(emitter, [countedLog(1)]))
+      // The first blocks may come before the subscription.
+      yield* Effect.raceFirst(
+        until("events", () => driven.events.length >= 3),
+        Effect.forever(Effect.andThen(emit, Effect.sleep("50 millis"))),
+      )
+      assert.deepStrictEqual(driven.troubles, [])
+    }),
+  )
+
   for (const depth of [1, 3, 20])
     live(
       `that reorganises ${depth} deep invalidates from the block before, and the rest is read again`,

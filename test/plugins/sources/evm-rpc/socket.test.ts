@@ -152,6 +152,7 @@ describe.concurrent("a WebSocket that announces new blocks", () => {
       let announced = 0
       const lie = Effect.suspend(() => {
         socket.announce(other.at(6 + (announced++ % 400))!)
+        socket.announce() // which is true, and nothing new
         return Effect.sleep("2 millis")
       })
       const begun = performance.now()
