@@ -80,6 +80,7 @@ export const FAULT_KINDS: ReadonlyArray<FaultKind> = [
   found(shapes.unknownTypes),
   found(shapes.upperCase),
   found(sockets.refusesSockets),
+  found(sockets.hangingSockets),
   found(sockets.silentSockets),
   found(sockets.droppedSockets),
   found((random) => sockets.lateSockets(random.between(100, 5_000))),

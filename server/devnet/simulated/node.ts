@@ -153,6 +153,7 @@ export class SimulatedNode {
     response.on("error", () => {})
     const text = await readBody(request)
     if (text === null) return
+    this.requests++
     const answered = await this.#respondInTime(text, () => undefined)
     if (answered === "hang") return
     if (answered === "drop") {

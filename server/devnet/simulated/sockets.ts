@@ -33,6 +33,7 @@ export class NodeSockets {
   readonly #server = new WebSocketServer({ noServer: true })
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #hanging = new Set<Duplex>()
   #nextId = 1
   #told: SimulatedBlock
 
@@ -74,6 +75,7 @@ export class NodeSockets {
 
   close(): void {
     for (const timer of this.#timers) clearTimeout(timer)
+    for (const socket of this.#hanging) socket.destroy()
     this.drop()
     this.#server.close()
   }
@@ -84,8 +86,11 @@ export class NodeSockets {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if ([...this.#node.faults].some(({ refusesSockets }) => refusesSockets)) {
-      socket.destroy()
+    const fault = [...this.#node.faults].find(({ upgrade }) => upgrade !== undefined)
+    if (fault !== undefined) {
+      socket.on("error", () => {})
+      if (fault.upgrade === "drop") socket.destroy()
+      else this.#hanging.add(socket)
       return
     }
     this.#server.handleUpgrade(request, socket, head, (client) => {

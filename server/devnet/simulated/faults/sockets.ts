@@ -3,7 +3,13 @@ import type { NodeFault, Notification } from "../fault.ts"
 export const refusesSockets = (): NodeFault => ({
   name: "socket-refused",
   says: "takes no WebSocket",
-  refusesSockets: true,
+  upgrade: "drop",
+})
+
+export const hangingSockets = (): NodeFault => ({
+  name: "socket-hangs",
+  says: "never answers who asks for a WebSocket",
+  upgrade: "hang",
 })
 
 export const silentSockets = (): NodeFault => ({

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { Effect, Option, type Scope } from "effect"
 import { WebSocket } from "ws"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import type { NodeFault } from "../../../../server/devnet/simulated/fault.ts"
@@ -19,8 +19,10 @@ const connect = (url: string): Effect.Effect<Client, never, Scope.Scope> =>
       socket.once("open", () => resume(Effect.succeed(client)))
       socket.once("close", () => resume(Effect.succeed(client)))
       socket.on("error", () => {})
+      return Effect.sync(() => socket.terminate())
     }),
     ({ socket }) => Effect.sync(() => socket.terminate()),
+    { interruptible: true },
   )
 
 class Client {
@@ -162,6 +164,10 @@ describe("a simulated node over WebSocket", () => {
       const node = yield* simulatedNode(new SimulatedChain())
       node.misbehave(sockets.refusesSockets())
       assert.isFalse((yield* connect(node.wsUrl)).isOpen)
+      node.faults.clear()
+      node.misbehave(sockets.hangingSockets())
+      const isAnswered = yield* Effect.timeoutOption(connect(node.wsUrl), 200)
+      assert.isTrue(Option.isNone(isAnswered))
     }),
   )
 })
