@@ -90,15 +90,17 @@ class Held {
   }
 }
 
-const expectedOf = (chain: SimulatedChain, withTransactions: boolean): ReadonlyArray<string> => [
+const expectedOf = (chain: SimulatedChain, to: number, withTransactions: boolean): ReadonlyArray<string> => [
   ...chain
-    .canonicalLogs()
+    .canonicalLogs(0, to)
     .filter(({ log }) => TOKENS.some((token) => log.address === addressOf(token)))
     .map(({ block, hash, index, log }) => `event ${block}:${index} ${hash} ${BigInt(log.data)}`),
   ...(withTransactions
-    ? chain.fromGenesis.flatMap(({ number, hash, transactions }) =>
-        transactions.flatMap(({ to }, i) => (to === PAYEE ? [`transaction ${number}:${1 + i} ${hash}`] : [])),
-      )
+    ? chain.fromGenesis
+        .slice(0, to + 1)
+        .flatMap(({ number, hash, transactions }) =>
+          transactions.flatMap(({ to }, i) => (to === PAYEE ? [`transaction ${number}:${1 + i} ${hash}`] : [])),
+        )
     : []),
 ]
 
@@ -109,6 +111,7 @@ const play = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<string>, unknown, Scope.Scope | Egress | Secrets> {
   const random = new Random(seed, "blocks")
   const withTransactions = seed % 2 === 1
+  const confirmations = seed % 3 === 0 ? 4 : 0
   const chain = new SimulatedChain({ seed: `${seed}` })
   const mine = () =>
     chain.mine(
@@ -128,7 +131,7 @@ const play = Effect.fnUntraced(function* (
   const mischief = new Mischief(nodes, { random: new Random(seed, "faults"), kinds, most: 2, lasts: [5, 40] })
 
   const clock = fastClock(SPEED)
-  const made = yield* makeSource({ ...quick, urls: nodes.map(({ url }) => url), poll_interval_ms: 500 })
+  const made = yield* makeSource({ ...quick, urls: nodes.map(({ url }) => url), poll_interval_ms: 500, confirmations })
   const source = { ...made, run: (run: any) => Effect.provideService(made.run(run), Clock.Clock, clock) }
   const held = new Held()
   const follow = Effect.fnUntraced(function* (cursor: Cursor) {
@@ -149,7 +152,8 @@ const play = Effect.fnUntraced(function* (
     held.tookBack(outcome.from)
     return Effect.map(follow(outcome.from), (next) => void (driven = next))
   })
-  const isAtHead = () => driven.upTo >= chain.head.number && driven.exit === undefined
+  const target = () => chain.head.number - confirmations
+  const isAtHead = () => driven.upTo >= target() && driven.exit === undefined
   const wrong = () => mischief.active.map(({ node, fault }) => `${named.get(node)} ${fault.says}`).join("; ")
 
   const caughtUp = (what: string) =>
@@ -159,9 +163,7 @@ const play = Effect.fnUntraced(function* (
         if (isAtHead()) return []
         yield* Effect.sleep(25)
       }
-      return [
-        `${what}: at block ${driven.upTo} of ${chain.head.number} while ${wrong() || "all are well"}: ${driven.trouble}`,
-      ]
+      return [`${what}: at block ${driven.upTo} of ${target()} while ${wrong() || "all are well"}: ${driven.trouble}`]
     })
 
   const problems: Array<string> = []
@@ -182,7 +184,7 @@ const play = Effect.fnUntraced(function* (
   mine()
   mine()
   problems.push(...(yield* caughtUp("at the end")))
-  const expected = expectedOf(chain, withTransactions).toSorted()
+  const expected = expectedOf(chain, target(), withTransactions).toSorted()
   const keys = () => held.keys.toSorted()
   const settled = () => keys().join() === expected.join()
   for (let i = 0; i < 80 && !settled(); i++) {
