@@ -240,6 +240,10 @@ const makeResources = Effect.fnUntraced(function* () {
       const pipeline = yield* storage.pipeline(id)
       const refuse = (why: string) =>
         new Conflict({ reason: `network "${id}" cannot be rewound to ${formatCursor(to)}: ${why}` })
+      const { module } = stored.definition
+      if (plugins.source(module)?.resumable === false) {
+        return yield* refuse(`${module} cannot go back, its cursors are no positions that could be read again`)
+      }
       if (pipeline === null || pipeline.checkpoint === null) return yield* refuse("it has not begun yet")
       const { checkpoint, start } = pipeline
       if (isAfter(to, checkpoint)) return yield* refuse(`its checkpoint is ${formatCursor(checkpoint)}`)

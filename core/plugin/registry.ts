@@ -11,6 +11,10 @@ export interface PluginReport {
   /** The file or folder that it came from, `embedded` for one that the host program passed. */
   readonly source: string
   readonly error: string | null
+  /** Of a source: whether its events have a time, as gates need it. Null otherwise. */
+  readonly eventTime: boolean | null
+  /** Of a source: whether it goes on where it stopped, and back when it is rewound. Null otherwise. */
+  readonly resumable: boolean | null
 }
 
 /** Where plugins come from: values of the host program, then directories (paths or file URLs), in this order. */
@@ -60,7 +64,9 @@ const embedded = (plugin: Plugin): LoadedEntry => {
 const register = (entries: ReadonlyArray<LoadedEntry>): Plugins["Service"] => {
   const taken = new Map<string, { readonly plugin: Plugin; readonly source: string }>()
   const reports = entries.map(({ name, source, plugin }): PluginReport => {
-    if ("reason" in plugin) return { name, kind: "unknown", source, error: plugin.reason }
+    if ("reason" in plugin) {
+      return { name, kind: "unknown", source, error: plugin.reason, eventTime: null, resumable: null }
+    }
     const key = `${plugin.kind} ${plugin.name}`
     const first = taken.get(key)
     if (first === undefined) taken.set(key, { plugin, source })
@@ -68,7 +74,8 @@ const register = (entries: ReadonlyArray<LoadedEntry>): Plugins["Service"] => {
       first === undefined
         ? null
         : `there is a ${plugin.kind} plugin of the name ${plugin.name} already (${first.source}); choose another name`
-    return { name, kind: plugin.kind, source, error }
+    const { eventTime, resumable } = plugin.kind === "source" ? plugin : { eventTime: null, resumable: null }
+    return { name, kind: plugin.kind, source, error, eventTime, resumable }
   })
   return {
     source: (name) => taken.get(`source ${name}`)?.plugin as SourcePlugin | undefined,

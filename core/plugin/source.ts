@@ -120,6 +120,11 @@ export interface SourcePlugin<Config = any, Selector = any> {
   readonly address: AddressFormat
   /** Whether its events have a time, as gates need it; they have unless this is false. */
   readonly eventTime: boolean
+  /**
+   * Whether a cursor is a position of the feed that can be read again; it is unless this is false. If it is not, what was
+   * missed while nobody looked is not seen, ids differ from run to run, and rewinds, tests and backtests are refused.
+   */
+  readonly resumable: boolean
   /** Checks a selector that its Schema accepted, and says what it yields. Pure. */
   readonly describe: (selector: Selector) => SelectorDescription | { readonly problems: ReadonlyArray<Problem> }
   /** Builds the source. Validates and opens what it needs; emits nothing and changes nothing outside. */
@@ -132,13 +137,14 @@ const plainAddress: AddressFormat = { parse: (text) => text, format: (canonical)
 export const SourcePlugin = {
   make: <Config, Selector>(
     definition: Pick<SourcePlugin<Config, Selector>, "name" | "config" | "selector" | "describe" | "make"> &
-      Partial<Pick<SourcePlugin<Config, Selector>, "sensitive" | "fixed" | "address" | "eventTime">>,
+      Partial<Pick<SourcePlugin<Config, Selector>, "sensitive" | "fixed" | "address" | "eventTime" | "resumable">>,
   ): SourcePlugin<Config, Selector> => ({
     kind: "source",
     sensitive: [],
     fixed: [],
     address: plainAddress,
     eventTime: true,
+    resumable: true,
     ...definition,
   }),
 }

@@ -236,8 +236,15 @@ export class FakeEngine {
         monitors: this.#list(() => this.monitors),
         sinks: this.#list(() => this.sinks),
         plugins: Effect.succeed([
-          { name: "evm-rpc", kind: "source", source: "built in", error: null },
-          { name: "broken", kind: "unknown", source: "plugins/broken.ts", error: "Unexpected token" },
+          { name: "evm-rpc", kind: "source", source: "built in", error: null, eventTime: true, resumable: true },
+          {
+            name: "broken",
+            kind: "unknown",
+            source: "plugins/broken.ts",
+            error: "Unexpected token",
+            eventTime: null,
+            resumable: null,
+          },
         ]),
         putNetwork: this.#put(
           "putNetwork",

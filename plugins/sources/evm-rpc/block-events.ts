@@ -6,13 +6,10 @@ import type { Block, WantedTransaction } from "./blocks.ts"
 import type { Header } from "./header.ts"
 import type { Route } from "./log-bucket.ts"
 import type { CallShape } from "./transaction-routing.ts"
-import { inputOf } from "./transactions.ts"
+import { argumentsOf, inputOf } from "./transactions.ts"
 
 /** The secondary of transaction 0; 0 is the block. */
 const FIRST_TRANSACTION = 1
-
-/** Characters of `0x` and the four bytes that name a function. */
-const SELECTOR = 10
 
 const blockOf = ({ number, hash, timestamp }: Header) => ({ number, hash, timestamp })
 
@@ -48,7 +45,7 @@ const callFields = (header: Header, { transaction, receipt }: WantedTransaction,
   from: transaction.from,
   to: transaction.to,
   value: transaction.value,
-  args: shape.decode([], `0x${transaction.input.slice(SELECTOR)}`),
+  args: shape.decode([], argumentsOf(transaction)),
   status: receipt.status,
   transaction: { hash: transaction.hash, index: transaction.index },
   block: blockOf(header),

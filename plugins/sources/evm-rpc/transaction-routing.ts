@@ -3,7 +3,7 @@ import { compileArguments, type DecodeArguments } from "./decode.ts"
 import type { Route } from "./log-bucket.ts"
 import type { WatchedCalls } from "./selectors/call.ts"
 import type { WatchedTransactions } from "./selectors/transaction.ts"
-import type { Transaction } from "./transactions.ts"
+import { SELECTOR_LENGTH, type Transaction } from "./transactions.ts"
 
 /** What every call of one function with the same argument names is read as. */
 export interface CallShape {
@@ -71,9 +71,6 @@ class ByReceiver {
   }
 }
 
-/** Characters of `0x` and four bytes. */
-const SELECTOR = 10
-
 const NO_CALLS: ReadonlyArray<Route<CallShape>> = []
 
 /** The interests in transactions of one version; a transaction finds those that it concerns by its sender and receiver. */
@@ -128,8 +125,8 @@ export class TransactionRouting {
   }
 
   #callRoutes({ to, input }: Transaction): ReadonlyArray<Route<CallShape>> {
-    if (to === null || input.length < SELECTOR) return NO_CALLS
-    const bucket = this.#calls.get(input.slice(0, SELECTOR).toLowerCase())
+    if (to === null || input.length < SELECTOR_LENGTH) return NO_CALLS
+    const bucket = this.#calls.get(input.slice(0, SELECTOR_LENGTH).toLowerCase())
     if (bucket === undefined) return NO_CALLS
     const here = bucket.at.get(to)
     const listed = here === undefined ? bucket.anywhere : [...bucket.anywhere, ...here]

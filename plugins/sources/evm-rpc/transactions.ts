@@ -25,7 +25,8 @@ export const readTransactions = (answer: unknown): ReadonlyArray<Transaction> =>
   throw new MalformedAnswer("the transactions of a block should be a list, but are something else")
 }
 
-const readTransaction = (answer: unknown, index: number): Transaction => {
+/** Reads a transaction that stands at `index`. Throws `MalformedAnswer`. */
+export const readTransaction = (answer: unknown, index: number): Transaction => {
   const raw = readObject(answer, "a transaction")
   return {
     index,
@@ -49,6 +50,13 @@ const readInput = (value: unknown): string => {
   throw new MalformedAnswer("the input of a transaction should be bytes in hex")
 }
 
+/** Characters of `0x` and the four bytes that name a function. */
+export const SELECTOR_LENGTH = 10
+
+/** What stands in the input behind the four bytes that name a function. */
+export const argumentsOf = ({ input }: Transaction): string => `0x${input.slice(SELECTOR_LENGTH)}`
+
+/** The input in lower case. Throws if it is no hex. */
 /** The input in lower case. Throws if it is no hex. */
 export const inputOf = ({ input }: Transaction): string => {
   if (!areDigits(input, 2)) throw new Error("the input of the transaction is no hex")

@@ -10,6 +10,16 @@ const PluginType = builder.objectRef<PluginReport>("Plugin").implement({
     kind: t.exposeString("kind", { description: "`source`, `sink`, or `unknown` when it did not load." }),
     source: t.exposeString("source", { description: "The file or folder that it came from." }),
     error: t.exposeString("error", { nullable: true, description: "Why it did not load." }),
+    eventTime: t.exposeBoolean("eventTime", {
+      nullable: true,
+      description: "Of a source: whether its events have a time; gates are refused where they have none.",
+    }),
+    resumable: t.exposeBoolean("resumable", {
+      nullable: true,
+      description:
+        "Of a source: whether it goes on where it stopped. If not, its cursors count arrivals: what comes while nobody " +
+        "looks is not seen, the same thing seen again has another id, and a rewind is refused.",
+    }),
   }),
 })
 

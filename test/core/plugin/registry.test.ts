@@ -47,8 +47,15 @@ describe("Plugins.layer", () => {
       assert.isUndefined(plugins.source("dropped"))
       assert.isUndefined(plugins.sink("other"))
       assert.deepStrictEqual(plugins.reports, [
-        { name: "passed", kind: "sink", source: "embedded", error: null },
-        { name: "dropped", kind: "sink", source: join(root, "dropped.ts"), error: null },
+        { name: "passed", kind: "sink", source: "embedded", error: null, eventTime: null, resumable: null },
+        {
+          name: "dropped",
+          kind: "sink",
+          source: join(root, "dropped.ts"),
+          error: null,
+          eventTime: null,
+          resumable: null,
+        },
       ])
     }),
   )
