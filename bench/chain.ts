@@ -27,9 +27,12 @@ interface Call {
 /** A chain to be served. */
 export interface ServeTask extends ChainSize {
   readonly live?: Growth
+  /** Every answer is sent so late, in ms; at once unless told. */
+  readonly latencyMs?: number
 }
 
 const task = JSON.parse(process.argv[2] ?? "{}") as ServeTask
+const { latencyMs = 0 } = task
 const chain = makeChain(task)
 const live = new LiveHead(chain, task.live ?? { from: chain.blocks, everyMs: 0 })
 let stats = { http: 0, calls: {} as Record<string, number> }
@@ -108,7 +111,10 @@ const handle = async (request: IncomingMessage, response: ServerResponse): Promi
   }
   if (request.method === "POST") {
     stats.http++
-    return send(response, answerAll(JSON.parse(body)))
+    const parts = answerAll(JSON.parse(body))
+    if (latencyMs === 0) return send(response, parts)
+    setTimeout(() => send(response, parts), latencyMs)
+    return
   }
   if (request.method === "DELETE") stats = { http: 0, calls: {} }
   send(response, [JSON.stringify(stats)])

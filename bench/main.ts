@@ -8,6 +8,7 @@ import type { LiveRun, LiveTask } from "./contenders/live.ts"
 import type { PipelineTask } from "./contenders/pipeline.ts"
 import type { SocketTask } from "./contenders/socket.ts"
 import type { Stall, StalledTask } from "./contenders/stalled.ts"
+import type { StrangersTask } from "./contenders/strangers.ts"
 import type { StatementsTask, StatementTimes } from "./contenders/statements.ts"
 import type { PostgresStatementsTask } from "./contenders/statements-postgres.ts"
 import { runContender, type ServedChain, serveChain } from "./processes.ts"
@@ -25,15 +26,25 @@ const RANGE = 500
 const WIDE_RANGE = 1000
 const LONG = { blocks: 40_000, logsPerBlock: 10 }
 const SHORT = { blocks: 4_000, logsPerBlock: 10 }
+/** Served by a node that answers late, in ranges that it does not let grow. */
+const LATE = { blocks: 20_000, logsPerBlock: 1, latencyMs: 50 }
+const LATE_RANGE = 100
 const WARM_UP = { blocks: 3_000, logsPerBlock: 10 }
 
 const folder = await mkdtemp(join(tmpdir(), "blockwatcher-bench-"))
-const [long, short, warmUp] = await Promise.all([serveChain(LONG), serveChain(SHORT), serveChain(WARM_UP)])
+const [long, short, late, warmUp] = await Promise.all(
+  [LONG, SHORT, LATE, WARM_UP].map(serveChain) as [
+    Promise<ServedChain>,
+    Promise<ServedChain>,
+    Promise<ServedChain>,
+    Promise<ServedChain>,
+  ],
+)
 
 const placeOf = ({ url, blocks, logsPerBlock }: ServedChain) => ({ url, blocks, logsPerBlock })
 
-const socket = (parse: boolean) =>
-  runContender<Reported<Measured>>("socket", { ...placeOf(long), range: RANGE, parse } satisfies SocketTask)
+const socket = (chain: ServedChain, range: number, parse: boolean) =>
+  runContender<Reported<Measured>>("socket", { ...placeOf(chain), range, parse } satisfies SocketTask)
 
 const pipeline = async (
   chain: ServedChain,
@@ -64,6 +75,15 @@ const free = (database: string, stalled: ServedChain | null) =>
     database,
     beside: stalled?.url ?? null,
   } satisfies StalledTask)
+
+const strangers = (database: string, monitors: number, addresses: number) =>
+  runContender<Reported<Measured>>("strangers", {
+    ...placeOf(long),
+    range: RANGE,
+    database,
+    monitors,
+    addresses,
+  } satisfies StrangersTask)
 
 const SIZES = [1_000, 1_000_000]
 
@@ -108,14 +128,18 @@ const live = async (announced: boolean): Promise<LiveRun> => {
 const runRound = async (round: number): Promise<Round> => {
   const database = (name: string) => join(folder, `${round}-${name}.db`)
   return {
-    socket: await socket(false),
-    parse: await socket(true),
+    socket: await socket(long, RANGE, false),
+    parse: await socket(long, RANGE, true),
     rare: await pipeline(long, database("rare"), "rarely", warmUp),
     cold: await pipeline(long, database("cold"), "rarely"),
     quiet: await pipeline(long, database("quiet"), "quiet"),
     wide: await pipeline(long, database("wide"), "quiet", undefined, WIDE_RANGE),
     all: await pipeline(short, database("all"), "all", warmUp),
     inserts: await inserts(database("all"), database("inserts")),
+    oneByOne: await socket(late, LATE_RANGE, true),
+    ahead: await pipeline(late, database("ahead"), "rarely", warmUp, LATE_RANGE),
+    few: await strangers(database("few"), 10, 60),
+    many: await strangers(database("many"), 10_000, 1),
     alone: await free(database("alone"), null),
     beside: await free(database("beside"), short),
   }
@@ -137,6 +161,6 @@ try {
   console.error("a chain that grows")
   console.log(reportLive(await live(true), await live(false), POLL_MS))
 } finally {
-  for (const chain of [long, short, warmUp]) chain.stop()
+  for (const chain of [long, short, late, warmUp]) chain.stop()
   await rm(folder, { recursive: true, force: true })
 }

@@ -18,6 +18,10 @@ export interface Round {
   readonly wide: Watched
   readonly all: Watched
   readonly inserts: Run
+  readonly oneByOne: Run
+  readonly ahead: Run
+  readonly few: Run
+  readonly many: Run
   readonly alone: Run
   readonly beside: Run & { readonly stalled: Stall | null }
 }
@@ -87,8 +91,12 @@ export const report = (rounds: Rounds, blocks: number): string => {
     speedRow(rounds, "3c  the same in a process that just started", (round) => round.cold),
     speedRow(rounds, "4   pipeline, every log is matched and delivered", (round) => round.all),
     speedRow(rounds, "5   raw grouped inserts of the rows of 4", (round) => round.inserts),
+    speedRow(rounds, "7a  one range at a time, of a node that answers late", (round) => round.oneByOne),
+    speedRow(rounds, "7b  pipeline over the same node", (round) => round.ahead),
     speedRow(rounds, "8a  a network alone", (round) => round.alone),
     speedRow(rounds, "8b  the same beside a stalled network", (round) => round.beside),
+    speedRow(rounds, "11a 10 monitors that no log concerns", (round) => round.few),
+    speedRow(rounds, "11b 10,000 monitors that no log concerns", (round) => round.many),
     "",
     row("ratios", "speed", "CPU"),
     ratioRow(
@@ -118,6 +126,20 @@ export const report = (rounds: Rounds, blocks: number): string => {
       (round) => round.beside,
       (round) => round.alone,
       0.8,
+    ),
+    ratioRow(
+      rounds,
+      "7b to 7a",
+      (round) => round.ahead,
+      (round) => round.oneByOne,
+      4,
+    ),
+    ratioRow(
+      rounds,
+      "11b to 11a",
+      (round) => round.many,
+      (round) => round.few,
+      0.5,
     ),
     "",
     `${row("6   requests per 1,000 blocks", "HTTP")}   calls by method`,

@@ -26,17 +26,36 @@ export const monitor = (network: string, sink: string, predicate?: string, addre
   ...(predicate === undefined ? {} : { predicate }),
 })
 
-/** Starts a runtime on a database file; its networks rest until they get a monitor. */
+/** The address of a monitor that no log of a made chain concerns. */
+const strangerOf = (nth: number): string => `0x${(2 ** 40 + nth).toString(16).padStart(40, "0")}`
+
+/** So many monitors of so many addresses each, none of which has logs. */
+export const strangers = (network: string, sink: string, count: number, addresses: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    id: `${network}-stranger-${i}`,
+    network,
+    selector: {
+      kind: "event",
+      address: Array.from({ length: addresses }, (_, j) => strangerOf(i * addresses + j)),
+      event: EVENT,
+    },
+    sinks: [sink],
+  }))
+
+/** Starts a runtime on a database file; its networks rest until they get a monitor, and until `startAfter` is over. */
 export const startRuntime = Effect.fnUntraced(function* (
   path: string,
   networks: ReadonlyArray<object>,
   sinks: ReadonlyArray<object | HostSink>,
+  monitors: ReadonlyArray<object> = [],
+  startAfter: Effect.Effect<void> = Effect.void,
 ) {
   const runtime = yield* Layer.build(
     Blockwatcher.layer({
       storage: layerSqlite({ path }),
       plugins: [evmRpc, webhook],
-      resources: { networks, sinks },
+      resources: { networks, sinks, monitors },
+      startAfter,
       // Nothing is pruned: the rows are read back afterwards, to be inserted by hand.
       settings: { drainTimeoutMs: 100, journalDepth: 1_000_000 },
     }),

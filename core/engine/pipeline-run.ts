@@ -100,6 +100,7 @@ const openPipeline = ({
     sinkHandle: sinks.handle,
     onGone,
     isEffective: (monitor) => presentEntry(monitor)?.effectiveFrom !== null,
+    effectiveFrom: (monitor) => presentEntry(monitor)?.effectiveFrom ?? null,
     onEffective: (monitor, from) => {
       const entry = presentEntry(monitor)
       if (entry !== undefined) entry.effectiveFrom = from

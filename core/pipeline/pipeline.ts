@@ -63,6 +63,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   /** Is told that a sink's receiver is gone for good; pauses the sink at once. */
   readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
   readonly isEffective: (monitor: CompiledMonitor) => boolean
+  /** The cursor behind which a monitor, as it is now, sees events; null before its first batch, or if it is gone. */
+  readonly effectiveFrom: (monitor: CompiledMonitor) => Cursor | null
   readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
@@ -188,6 +190,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     interests: options.interests,
     sinksOf: options.sinksOf,
     isEffective: options.isEffective,
+    effectiveFrom: options.effectiveFrom,
     onEffective: options.onEffective,
     onPredicateFailure: options.onPredicateFailure,
     room: (sink) => {

@@ -1,6 +1,6 @@
 import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
-import { compareCursors, type Cursor, formatCursor } from "../model/cursor.ts"
-import type { Anchor, LateBatch, SourceBatch } from "../plugin/source.ts"
+import { compareCursors, type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
+import type { Anchor, LateBatch, SourceBatch, SourceEvent } from "../plugin/source.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { DeliveryRow, NewMatch, Owner, Storage } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
@@ -64,6 +64,8 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly sinksOf: SinksOf
   /** False for a monitor, as it is now, whose first batch is still to come; an edited or deleted one needs none. */
   readonly isEffective: (monitor: CompiledMonitor) => boolean
+  /** The cursor behind which a monitor, as it is now, sees events; null before its first batch, or if it is gone. */
+  readonly effectiveFrom: (monitor: CompiledMonitor) => Cursor | null
   readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   /** How many rows a sink's worker takes at once: 0 while it is busy, null when it never does. */
@@ -156,16 +158,20 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     return mint(upTo, anchors, [], effective)
   })
 
+  /** The version of the interests whose first-seen monitors are known: a batch costs nothing for the monitors of others. */
+  let noted: number | null = null
+
   /** Adds a batch's end, hashes and first-seen monitors to what is pending. */
   const extend = (batch: SourceBatch, monitors: Iterable<CompiledMonitor>, from: Cursor, now: number): Pending => {
     const extended: Pending =
       pending === null
         ? { upTo: batch.upTo, anchors: [...batch.resume], effective: [], since: now }
         : { ...pending, upTo: batch.upTo, anchors: [...pending.anchors, ...batch.resume] }
-    for (const monitor of monitors) {
-      if (options.isEffective(monitor) || extended.effective.some((seen) => seen.monitor === monitor)) continue
-      extended.effective.push({ monitor, from })
-    }
+    if (noted === batch.interests) return extended
+    noted = batch.interests
+    const seen = new Set(extended.effective.map(({ monitor }) => monitor))
+    for (const monitor of monitors)
+      if (!options.isEffective(monitor) && !seen.has(monitor)) extended.effective.push({ monitor, from })
     return extended
   }
 
@@ -214,9 +220,21 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   const processLate = Effect.fnUntraced(function* (batch: LateBatch) {
     yield* flush
     const minted = options.minted()
-    // What lies ahead is found in its turn.
+    // What lies ahead is found in its turn, and what lies before a monitor's first batch is none of its events.
     const behind = batch.events.filter(({ cursor }) => minted !== null && compareCursors(cursor, minted) <= 0)
-    const matched = matchEvents(network, interests.peek(batch.interests), options.sinksOf, behind, null)
+    const monitors = interests.peek(batch.interests)
+    const seenBy = (event: SourceEvent): SourceEvent => ({
+      cursor: event.cursor,
+      index: event.index,
+      time: event.time,
+      interests: event.interests.filter((id) => {
+        const monitor = monitors.get(id)
+        const from = monitor === undefined ? null : options.effectiveFrom(monitor)
+        return from !== null && isAfter(event.cursor, from)
+      }),
+      fields: () => event.fields(),
+    })
+    const matched = matchEvents(network, monitors, options.sinksOf, behind.map(seenBy), null)
     yield* report(matched)
     const hashes = new Map(batch.resume.map(({ primary, hash }) => [primary, hash]))
     const found = matched.matches.flatMap((match) => {

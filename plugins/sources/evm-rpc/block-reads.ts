@@ -48,3 +48,23 @@ export const latestHeader = Effect.fnUntraced(function* (
   if (latest === null) return yield* provider.client.failure("malformed", "the node has no newest block")
   return latest
 })
+
+/** The blocks `from` to `to`, each the parent of the next. */
+export const headersInRange = Effect.fnUntraced(function* (
+  provider: Provider,
+  from: number,
+  to: number,
+): Effect.fn.Return<ReadonlyArray<Header>, RpcFailure> {
+  const numbers = Array.from({ length: to - from + 1 }, (_, i) => from + i)
+  const answers = yield* provider.client.batch(numbers.map(blockByNumber))
+  const found: Array<Header> = []
+  for (const [i, number] of numbers.entries()) {
+    const next = yield* headerAt(provider, answers[i]!, number)
+    if (next === null) return yield* lacks(provider, number)
+    const previous = found.at(-1)
+    if (previous !== undefined && previous.hash !== next.parentHash)
+      return yield* changed(provider, `block ${number} does not follow block ${number - 1}`)
+    found.push(next)
+  }
+  return found
+})

@@ -1,19 +1,12 @@
 import { Effect, Result } from "effect"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
-import { blockByNumber, changed, headerAt, headerOfTag, lacks, latestHeader } from "./block-reads.ts"
-import { type Block, blocksInRange, blocksOfHeaders } from "./blocks.ts"
+import { blockByNumber, headerAt, headerOfTag, headersInRange, latestHeader } from "./block-reads.ts"
+import { type Block, blocksOfHeaders } from "./blocks.ts"
 import { blocksInDoubt, joinLogs } from "./doubt.ts"
 import type { Header } from "./header.ts"
-import {
-  askForRange,
-  type Asked,
-  callsForBlock,
-  logsOfBlocks,
-  logsOfRange,
-  type RangeOfLogs,
-  readBlockLogs,
-} from "./log-reads.ts"
+import { callsForBlock, logsOfBlocks, readBlockLogs } from "./log-reads.ts"
 import type { Log } from "./logs.ts"
+import { type Range, type RangeContents, readRange } from "./range-reads.ts"
 import type { Routing } from "./routing.ts"
 import type { Answer } from "./rpc/client.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -58,24 +51,23 @@ export interface Chain {
   ) => Effect.Effect<{ readonly latest: Header; readonly headers: ReadonlyArray<Header | null> }, RpcFailure>
   /** The blocks `from` to `to`, each the parent of the next. Fails if a provider does not have them all. */
   readonly headers: (from: number, to: number) => Reading<ReadonlyArray<Header>>
-  /** The logs of exactly these blocks, with doubts about missing ones cleared up. What is `known` is not asked for. */
+  /**
+   * The logs of exactly these blocks, with doubts about missing ones cleared up, and who answered them first; null if no
+   * logs are wanted. What is `known` is not asked for.
+   */
   readonly logsOf: (
     headers: ReadonlyArray<Header>,
     routing: Routing,
     known: KnownLogs | null,
-  ) => Reading<ReadonlyArray<Log>>
+  ) => Reading<{ readonly logs: ReadonlyArray<Log>; readonly by: Provider | null }>
   /**
-   * The logs of a range that no reorganisation is expected to reach.
+   * What `routing` needs of a range that no reorganisation is expected to reach, from one provider.
    *
-   * @param asked what `askAhead` answered for the same range
+   * @param avoid asked last
    */
-  readonly logsBetween: (from: number, to: number, routing: Routing, asked: Asked | null) => Reading<RangeOfLogs>
-  /** Asks the provider that `logsBetween` is likely to ask, and does not look at the answer. */
-  readonly askAhead: (from: number, to: number, routing: Routing) => Effect.Effect<Asked | null>
+  readonly range: (range: Range, routing: Routing, avoid: Provider | null) => Reading<RangeContents>
   /** What `routing` needs of exactly these blocks beside their logs; none if it needs nothing. */
   readonly blocksOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Block>>
-  /** The same of a range that no reorganisation is expected to reach, each block the parent of the next. */
-  readonly blocksBetween: (from: number, to: number, routing: Routing) => Reading<ReadonlyArray<Block>>
 }
 
 /** A block whose bloom contradicts its logs is asked for again so often. */
@@ -140,27 +132,12 @@ export const makeChain = (providers: Providers): Chain => {
   })
 
   const headers: Chain["headers"] = (from, to) =>
-    providers.use(
-      Effect.fnUntraced(function* (provider) {
-        const numbers = Array.from({ length: to - from + 1 }, (_, i) => from + i)
-        const answers = yield* provider.client.batch(numbers.map(blockByNumber))
-        const found: Array<Header> = []
-        for (const [i, number] of numbers.entries()) {
-          const next = yield* headerAt(provider, answers[i]!, number)
-          if (next === null) return yield* lacks(provider, number)
-          const previous = found.at(-1)
-          if (previous !== undefined && previous.hash !== next.parentHash)
-            return yield* changed(provider, `block ${number} does not follow block ${number - 1}`)
-          found.push(next)
-        }
-        return found
-      }),
-      { from },
-    )
+    providers.use((provider) => headersInRange(provider, from, to), { from })
 
   const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing, known) {
     const { filters } = routing.logs
-    if (filters.length === 0) return []
+    if (filters.length === 0) return { logs: [], by: null }
+    /** Those that were asked, in this order. */
     const asked = new Set(known === null ? [] : [known.by])
     const ask = (wanted: ReadonlyArray<Header>) =>
       providers.use(
@@ -172,24 +149,21 @@ export const makeChain = (providers: Providers): Chain => {
         { from: wanted[0]!.number, avoid: asked },
       )
     let logs = known?.logs ?? (yield* ask(blocks))
+    const [first = null] = asked
     for (let i = 0; i < DOUBT_RETRIES; i++) {
       const doubtful = blocksInDoubt(blocks, logs, routing.logs)
       if (doubtful.length === 0) break
       const again = yield* Effect.result(ask(doubtful))
       if (Result.isSuccess(again)) logs = joinLogs(logs, again.success)
     }
-    return logs
+    return { logs, by: first }
   })
 
-  const logsBetween: Chain["logsBetween"] = (from, to, { logs: { filters } }, asked) =>
-    providers.use((provider) => logsOfRange(provider, from, to, filters, asked?.provider === provider ? asked : null), {
+  const range: Chain["range"] = ({ from, to }, routing, avoid) =>
+    providers.use((provider) => readRange(provider, { from, to }, routing), {
       from,
+      ...(avoid === null ? {} : { avoid: new Set([avoid]) }),
     })
-
-  const askAhead: Chain["askAhead"] = (from, to, { logs: { filters } }) =>
-    Effect.flatMap(providers.likely({ from }), (provider) =>
-      provider === null ? Effect.succeed(null) : askForRange(provider, from, to, filters),
-    )
 
   const blocksOf: Chain["blocksOf"] = (headers, routing) => {
     if (routing.need === "nothing") return Effect.succeed([])
@@ -199,12 +173,5 @@ export const makeChain = (providers: Providers): Chain => {
     })
   }
 
-  const blocksBetween: Chain["blocksBetween"] = (from, to, routing) => {
-    if (routing.need === "nothing") return Effect.succeed([])
-    if (routing.need === "headers")
-      return Effect.map(headers(from, to), (found) => found.map((header) => ({ header, transactions: [] })))
-    return providers.use((provider) => blocksInRange(provider, from, to, routing.transactions), { from })
-  }
-
-  return { tagged, headersOn, headers, logsOf, logsBetween, askAhead, blocksOf, blocksBetween }
+  return { tagged, headersOn, headers, logsOf, range, blocksOf }
 }

@@ -47,7 +47,10 @@ const Confirmations = Schema.Union([
   Schema.Literals(["safe", "finalized"]).annotate(expectedConfirmations),
 ])
 
-/** The config of an `evm-rpc` network. `start` is the first block that is watched; `ws_url` tells of new blocks early. */
+/**
+ * The config of an `evm-rpc` network. `start` is the first block that is watched; `ws_url` tells of new blocks early; with
+ * `audit` the logs of blocks that were handed over are compared with the blocks' receipts.
+ */
 export const Config = Schema.Struct({
   chain_id: between(1, Number.MAX_SAFE_INTEGER),
   url: Schema.optionalKey(urlOrReference(http)),
@@ -60,6 +63,7 @@ export const Config = Schema.Struct({
   requests_per_second: Schema.optionalKey(
     Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(100_000)),
   ),
+  audit: Schema.optionalKey(Schema.Literal("receipts").annotate({ message: 'expected "receipts"' })),
 }).check(
   Schema.makeFilter((config) =>
     config.url === undefined && config.urls === undefined

@@ -6,7 +6,7 @@ import type { LogShape } from "./log-bucket.ts"
 import type { LogRouting } from "./log-routing.ts"
 
 /** The secondary of log 0; what lies below is the block itself and its transactions. */
-const FIRST_LOG = 2 ** 20
+export const FIRST_LOG = 2 ** 20
 
 /** The block of an event; one object serves all events of a block. */
 type BlockFields = { readonly number: number; readonly hash: string; readonly timestamp: number }

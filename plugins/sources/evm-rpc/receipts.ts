@@ -49,9 +49,10 @@ const readReceipt = (answer: unknown): Raw => {
   }
 }
 
-const blockReceipts = ({ header }: Wanted): Call => ({
+/** The call for all receipts of a block. */
+export const blockReceipts = (number: number): Call => ({
   method: "eth_getBlockReceipts",
-  params: [toQuantity(header.number)],
+  params: [toQuantity(number)],
 })
 
 const transactionReceipt = (transaction: Transaction): Call => ({
@@ -88,7 +89,7 @@ const readTogether = Effect.fnUntraced(function* (
   wanted: ReadonlyArray<Wanted>,
   receipts: Receipts,
 ): Effect.fn.Return<boolean, RpcFailure> {
-  const answers = yield* provider.client.batch(wanted.map(blockReceipts))
+  const answers = yield* provider.client.batch(wanted.map(({ header }) => blockReceipts(header.number)))
   for (const [i, block] of wanted.entries()) {
     const listed = yield* readBlockReceipts(provider, answers[i]!).pipe(
       Effect.catchIf(

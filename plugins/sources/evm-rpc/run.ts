@@ -1,8 +1,10 @@
-import { Effect, Result, type Scope, Stream } from "effect"
+import { Effect, Result, type Scope } from "effect"
 import { type Cursor, endOf, MAX_SECONDARY } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
-import type { InterestSet, SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
-import { deepBatches, nearBatch } from "./batches.ts"
+import type { InterestSet, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
+import { RangesAhead } from "./ahead.ts"
+import { Audit } from "./audit.ts"
+import { deepBatch, nearBatch, type ReadBatch } from "./batches.ts"
 import type { Chain, ExpectedBlock, KnownLogs } from "./chain.ts"
 import type { Config } from "./config.ts"
 import { ForkWatch } from "./fork-watch.ts"
@@ -53,6 +55,16 @@ export const routingOf = (interests: Effect.Effect<InterestSet<Selector>>): Effe
 export const nearBlocks = ({ confirmations }: Pick<Config, "confirmations">): number =>
   Math.max(NEAR_BLOCKS, typeof confirmations === "number" ? confirmations : 0)
 
+interface FollowerParts {
+  readonly chain: Chain
+  readonly providers: Providers
+  readonly config: Config
+  readonly hints: HeadHints
+  readonly watch: HeadWatch
+  readonly ahead: RangesAhead
+  readonly run: SourceRun<Selector>
+}
+
 /** The state of one run. */
 class Follower {
   readonly #chain: Chain
@@ -66,6 +78,9 @@ class Follower {
   readonly #depth: ReturnType<typeof makeDepth>
   readonly #watch: HeadWatch
   readonly #forks: ForkWatch
+  readonly #ahead: RangesAhead
+  /** Null without one. */
+  readonly audit: Audit | null
   #cursor: Cursor
   #verified = false
   /** Whether the newest block that was handed over lies deeper than a reorganisation is expected to reach. */
@@ -76,14 +91,7 @@ class Follower {
   #highest = -1
   #pollsBehind = 0
 
-  constructor(
-    chain: Chain,
-    providers: Providers,
-    config: Config,
-    hints: HeadHints,
-    watch: HeadWatch,
-    run: SourceRun<Selector>,
-  ) {
+  constructor({ chain, providers, config, hints, watch, ahead, run }: FollowerParts) {
     this.#chain = chain
     this.#providers = providers
     this.#config = config
@@ -95,6 +103,8 @@ class Follower {
     this.#forks = new ForkWatch(chain, providers, this.#known, config.poll_interval_ms, run.resume)
     this.#depth = makeDepth(config.confirmations)
     this.#watch = watch
+    this.#ahead = ahead
+    this.audit = config.audit === undefined ? null : new Audit(providers, config, run, this.#routing)
     this.#cursor = run.resume.cursor
   }
 
@@ -179,14 +189,25 @@ class Follower {
   #tellHead(latest: Header): Effect.Effect<void> {
     if (latest.number <= this.#highest) return Effect.void
     this.#highest = latest.number
+    this.audit?.head(latest.number)
     return this.#run.head(endOf(latest.number))
   }
 
-  #hand(batch: SourceBatch): Effect.Effect<void> {
-    return Effect.map(this.#run.emit(batch), () => {
+  #hand(read: ReadBatch): Effect.Effect<void> {
+    const { batch } = read
+    return Effect.flatMap(this.#run.emit(batch), () => {
+      const [from, after] = [this.#next, this.#cursor]
       for (const anchor of batch.resume) this.#known.put(anchor)
       this.#cursor = batch.upTo
+      return this.audit?.add(read, from, after) ?? Effect.void
     })
+  }
+
+  /** No variable of a loop holds what was read: the garbage collector would copy it while the next range is read. */
+  #handNext(deepEnd: number): Effect.Effect<void, RpcFailure | SourceRefused> {
+    return Effect.flatMap(this.#ahead.next({ from: this.#next, to: deepEnd }, this.#routing), ({ contents, routing }) =>
+      this.#hand(deepBatch(contents, routing, this.#cursor)),
+    )
   }
 
   readonly #readDeep = Effect.fnUntraced(function* (this: Follower, deepEnd: number) {
@@ -196,13 +217,10 @@ class Follower {
       if (invalidated !== null) return invalidated
       this.#isDeep = true
     }
-    const { range } = yield* this.#providers.preferred
-    const from = this.#next
-    const to = Math.min(deepEnd, from + range.blocks * ROUND_RANGES - 1)
-    const span = { from, to, after: this.#cursor }
-    yield* deepBatches(this.#chain, this.#providers, span, this.#routing).pipe(
-      Stream.runForEach((batch) => this.#hand(batch)),
-    )
+    for (let i = 0; i < ROUND_RANGES && this.#next <= deepEnd; i++) {
+      if (this.audit !== null) yield* this.audit.room
+      yield* this.#handNext(deepEnd)
+    }
     return advanced
   })
 
@@ -245,7 +263,8 @@ export const runChain = Effect.fnUntraced(function* (
   run: SourceRun<Selector>,
 ): Effect.fn.Return<SourceOutcome, SourceRefused, Scope.Scope> {
   const watch = yield* makeHeadWatch(chain, providers, config.poll_interval_ms)
-  const follower = new Follower(chain, providers, config, hints, watch, run)
+  const ahead = new RangesAhead(chain, providers, yield* Effect.scope, config.requests_per_second)
+  const follower = new Follower({ chain, providers, config, hints, watch, ahead, run })
   let told: string | null = null
   const tell = (trouble: string | null) =>
     Effect.suspend(() => {
@@ -253,22 +272,26 @@ export const runChain = Effect.fnUntraced(function* (
       told = trouble
       return run.trouble(trouble)
     })
-  let failures = 0
-  for (;;) {
-    const result = yield* Effect.result(follower.step)
-    if (Result.isFailure(result)) {
-      const { failure } = result
-      if (failure._tag === "SourceRefused") return yield* failure
-      failures++
-      if (failure.kind !== "missing" || failures >= SILENT_FAILURES) yield* tell(failure.reason)
-      if (failure.kind === "missing" && failures >= SILENT_FAILURES) yield* follower.doubtHead
-      yield* Effect.sleep(waitAfter(failures, failure.retryAfterMs))
-      continue
+  const follow = Effect.gen(function* () {
+    let failures = 0
+    for (;;) {
+      const result = yield* Effect.result(follower.step)
+      if (Result.isFailure(result)) {
+        const { failure } = result
+        if (failure._tag === "SourceRefused") return yield* failure
+        failures++
+        if (failure.kind !== "missing" || failures >= SILENT_FAILURES) yield* tell(failure.reason)
+        if (failure.kind === "missing" && failures >= SILENT_FAILURES) yield* follower.doubtHead
+        yield* Effect.sleep(waitAfter(failures, failure.retryAfterMs))
+        continue
+      }
+      const step = result.success
+      failures = 0
+      if (step._tag === "Invalidated" || step._tag === "Completed") return step
+      yield* tell(step._tag === "Idle" ? step.trouble : null)
+      if (step._tag === "Idle") yield* hints.wait(config.poll_interval_ms)
     }
-    const step = result.success
-    failures = 0
-    if (step._tag === "Invalidated" || step._tag === "Completed") return step
-    yield* tell(step._tag === "Idle" ? step.trouble : null)
-    if (step._tag === "Idle") yield* hints.wait(config.poll_interval_ms)
-  }
+  })
+  const { audit } = follower
+  return yield* audit === null ? follow : Effect.raceFirst(follow, Effect.andThen(audit.compare, Effect.never))
 })

@@ -1,8 +1,9 @@
-import { Effect, Stream } from "effect"
+import { Effect, type Scope, Stream } from "effect"
 import { startOf } from "../../../core/model/cursor.ts"
 import { SourceUnavailable, type SourceError } from "../../../core/plugin/error.ts"
 import type { Anchor, InterestSet, SourceBatch } from "../../../core/plugin/source.ts"
-import { deepBatches, nearBatch } from "./batches.ts"
+import { RangesAhead } from "./ahead.ts"
+import { deepBatch, nearBatch } from "./batches.ts"
 import type { Chain } from "./chain.ts"
 import type { Config } from "./config.ts"
 import { Routing } from "./routing.ts"
@@ -29,15 +30,18 @@ export const scanChain = (
   providers: Providers,
   config: Config,
   range: Range,
-): Stream.Stream<SourceBatch, SourceError> => Stream.suspend(() => scanOnce(chain, providers, config, range))
+): Stream.Stream<SourceBatch, SourceError> =>
+  Stream.unwrap(Effect.map(Effect.scope, (scope) => scanOnce(chain, providers, config, range, scope)))
 
 const scanOnce = (
   chain: Chain,
   providers: Providers,
   config: Config,
   range: Range,
+  scope: Scope.Scope,
 ): Stream.Stream<SourceBatch, SourceError> => {
   const routing = new Routing(range.interests)
+  const ahead = new RangesAhead(chain, providers, scope, config.requests_per_second)
   let at = range.from
   /** The last block that was yielded. */
   let last: Anchor | undefined
@@ -48,8 +52,17 @@ const scanOnce = (
       return yield* new SourceUnavailable({
         reason: `the chain replaced block ${last.primary} by another one while it was read; read the range again`,
       })
-    return yield* nearBatch(chain, headers, routing, startOf(at))
+    return (yield* nearBatch(chain, headers, routing, startOf(at))).batch
   })
+
+  const deep = (from: number, to: number) =>
+    Stream.unfold(from, (next) => {
+      if (next > to) return Effect.undefined
+      return Effect.map(ahead.next({ from: next, to }, Effect.succeed(routing)), ({ contents }) => {
+        const { batch } = deepBatch(contents, routing, startOf(next))
+        return [batch, batch.upTo.primary + 1] as const
+      })
+    })
 
   /** What is left, by what the head is now. */
   const rest = Effect.gen(function* () {
@@ -59,8 +72,7 @@ const scanOnce = (
         reason: `block ${range.to} is not on the chain yet; the newest one is ${latest.number}`,
       })
     const deepEnd = Math.min(range.to, latest.number - nearBlocks(config))
-    if (at <= deepEnd)
-      return deepBatches(chain, providers, { from: at, to: deepEnd, after: startOf(at) }, Effect.succeed(routing))
+    if (at <= deepEnd) return deep(at, deepEnd)
     return Stream.fromEffect(near)
   })
 

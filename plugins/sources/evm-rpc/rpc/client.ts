@@ -2,6 +2,7 @@ import { Clock, Effect, Redacted, Result } from "effect"
 import type { Egress, HttpResponse } from "../../../../core/plugin/egress.ts"
 import type { Endpoint } from "../config.ts"
 import { MalformedAnswer } from "../wire.ts"
+import { Allowance } from "./allowance.ts"
 import { classify, RpcFailure } from "./errors.ts"
 import { separateCredentials } from "./credentials.ts"
 import { parseBody, releaseBody } from "./body.ts"
@@ -82,17 +83,26 @@ export const makeClient = (
 
   const send = Effect.fnUntraced(function* (calls: number, body: unknown) {
     yield* pace(calls)
-    return yield* egress
+    const allowance = yield* Allowance
+    const left = allowance === null ? MAX_BYTES : Math.max(1, allowance.bytes - allowance.received)
+    const response = yield* egress
       .request({
         method: "POST",
         url,
         headers: { ...headers, "content-type": "application/json", accept: "application/json" },
         body: JSON.stringify(body),
         timeoutMs: TIMEOUT_MS,
-        maxBytes: MAX_BYTES,
+        maxBytes: Math.min(MAX_BYTES, left),
         overflow: "fail",
       })
-      .pipe(Effect.mapError((error) => failure(error.kind === "too-large" ? "too-many" : "unreachable", error.reason)))
+      .pipe(
+        Effect.mapError(({ kind, reason }) => {
+          if (kind !== "too-large") return failure("unreachable", reason)
+          return failure(left < MAX_BYTES ? "allowance" : "too-many", reason)
+        }),
+      )
+    if (allowance !== null) allowance.received += response.body.length
+    return response
   })
 
   const answerError = (response: HttpResponse, error: unknown, method: string, now: number): RpcFailure => {

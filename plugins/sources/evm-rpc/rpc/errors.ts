@@ -9,6 +9,7 @@ import { Schema } from "effect"
  * | `malformed`   | what came is no JSON-RPC answer, or not of the promised shape                   |
  * | `range`       | the provider never serves so many blocks at once                                |
  * | `too-many`    | these blocks hold too much for one answer                                       |
+ * | `allowance`   | the answer is larger than what may be held of it before it is needed            |
  * | `quota`       | too many requests for now; says nothing about the range                         |
  * | `overload`    | the provider cannot serve now                                                   |
  * | `missing`     | the provider does not have these blocks                                         |
@@ -21,6 +22,7 @@ export const FailureKind = Schema.Literals([
   "malformed",
   "range",
   "too-many",
+  "allowance",
   "quota",
   "overload",
   "missing",

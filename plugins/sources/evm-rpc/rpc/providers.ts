@@ -53,8 +53,8 @@ export interface Providers {
   readonly bench: (provider: Provider, reason: string, behind?: boolean) => Effect.Effect<void>
   /** The one that would be asked now. */
   readonly preferred: Effect.Effect<Provider>
-  /** The one that `use` would ask now, if it is known to serve the chain; null if that is to be asked first. */
-  readonly likely: (choice: Choice) => Effect.Effect<Provider | null>
+  /** Those that are well and known to serve the chain, in the order in which `use` would ask them. */
+  readonly ready: (choice: Choice) => ReadonlyArray<Provider>
   /** Asks anew for the chain that is served; succeeds with the first provider of the right one. */
   readonly verify: Effect.Effect<void, SourceError>
 }
@@ -141,12 +141,15 @@ export const makeProviders = Effect.fnUntraced(function* (
       if (provider.chainId !== chainId) return yield* wrongChain(provider)
       return yield* ask(provider)
     })
+    const { benchedUntil } = provider.health
     const result = yield* Effect.result(asked)
     if (Result.isFailure(result)) {
       yield* note(provider, result.failure)
       return yield* result.failure
     }
-    if (!provider.behind) provider.health = afterSuccess(provider.health)
+    // An answer to what was asked before it was left aside does not bring it back.
+    const isOlder = provider.health.benchedUntil > benchedUntil
+    if (!provider.behind && !isOlder) provider.health = afterSuccess(provider.health)
     return result.success
   })
 
@@ -243,11 +246,8 @@ export const makeProviders = Effect.fnUntraced(function* (
 
   const preferred = Effect.sync(() => order({})[0] ?? list[0]!)
 
-  const likely: Providers["likely"] = (choice) =>
-    Effect.sync(() => {
-      const first = order(choice)[0]
-      return first?.chainId === chainId ? first : null
-    })
+  const ready: Providers["ready"] = (choice) =>
+    order(choice).filter(({ chainId: served, health }) => served === chainId && !health.benched)
 
-  return { list, use, on, bench, preferred, likely, verify }
+  return { list, use, on, bench, preferred, ready, verify }
 })

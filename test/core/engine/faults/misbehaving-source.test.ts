@@ -107,6 +107,7 @@ describe("a source", () => {
           interests: new InterestVersions(),
           sinksOf: () => [],
           isEffective: () => true,
+          effectiveFrom: () => null,
           onEffective: () => {},
           onPredicateFailure: () => {},
           room: () => 0,

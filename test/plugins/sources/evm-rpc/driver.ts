@@ -5,6 +5,7 @@ import { Secrets, SecretUnavailable } from "../../../../core/plugin/secrets.ts"
 import type {
   Anchor,
   InterestSet,
+  LateBatch,
   Source,
   SourceBatch,
   SourceEvent,
@@ -60,6 +61,7 @@ export const until = (what: string, condition: () => boolean, seconds = 15): Eff
 /** What a run did so far, as the runtime would see it. */
 export class Driven {
   readonly batches: Array<SourceBatch> = []
+  readonly late: Array<LateBatch> = []
   readonly troubles: Array<string | null> = []
   interests: InterestSet<Selector>
   head: Cursor | undefined = undefined
@@ -120,7 +122,10 @@ export const drive = Effect.fnUntraced(function* (
           driven.waiting--
           driven.batches.push(batch)
         }),
-      late: () => Effect.void,
+      late: (batch) =>
+        Effect.sync(() => {
+          driven.late.push(batch)
+        }),
       head: (cursor) =>
         Effect.sync(() => {
           driven.head = cursor

@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { answer } from "../../../../server/devnet/simulated/methods.ts"
 import { type Fault, simulatedNode, SimulatedNode } from "../../../../server/devnet/simulated/node.ts"
-import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
+import { addressOf, TRANSFER, transfer } from "../../../../server/devnet/simulated/transfer.ts"
 import { drive, makeSource, outside, positions, quick, scan, secretsFrom, until } from "./driver.ts"
 
 const services = Layer.merge(
@@ -199,6 +200,33 @@ describe("logs that are missing", () => {
       const { driven } = yield* drive(source)
       yield* until("the head is reached", () => driven.upTo === 5)
       assert.deepStrictEqual(positions(driven.events), all(5))
+    }),
+  )
+
+  live(
+    "logs of one address that are missing beside those of another are asked for at another provider",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(5, (number) => [transfer(1, 2, 3, number), transfer(9, 2, 3, number)])
+      const [lazy, good] = [yield* simulatedNode(chain), yield* simulatedNode(chain)]
+      lazy.fault = (method, params) => {
+        if (method !== "eth_getLogs") return undefined
+        const given = answer(lazy, method, params)
+        return "result" in given ? { result: (given.result as ReadonlyArray<unknown>).slice(0, 1) } : given
+      }
+      const source = yield* makeSource({ ...quick, urls: [lazy.url, good.url] })
+      const interests = {
+        version: 1,
+        interests: [1, 9].map((token) => ({
+          id: `${token}`,
+          selector: { kind: "event" as const, event: TRANSFER, address: addressOf(token) },
+        })),
+      }
+      const { driven } = yield* drive(source, { interests })
+      yield* until("the head is reached", () => driven.upTo === 5)
+      assert.deepStrictEqual(
+        positions(driven.events),
+        [1, 2, 3, 4, 5].flatMap((number) => [`${number}:0`, `${number}:1`]),
+      )
     }),
   )
 

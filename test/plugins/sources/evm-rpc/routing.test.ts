@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { encodeEventTopics, parseAbiItem } from "viem"
-import { bloomBits, mayHold } from "../../../../plugins/sources/evm-rpc/bloom.ts"
+import { Bloom, bloomBits } from "../../../../plugins/sources/evm-rpc/bloom.ts"
 import type { Log } from "../../../../plugins/sources/evm-rpc/logs.ts"
 import { Routing } from "../../../../plugins/sources/evm-rpc/routing.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
@@ -189,9 +189,35 @@ describe("routing of logs", () => {
     assert.isTrue(misses(from(1), logOf(addressOf(1), [TRANSFER_TOPIC, topicOf(7), topicOf(8)])))
     assert.isFalse(misses(from(1), came))
     assert.isFalse(misses(from(9)))
+    const many = bloomOf([addressOf(1), addressOf(2), TRANSFER_TOPIC, topicOf(1), topicOf(5)])
+    const partly = (one: Watch, ...logs: ReadonlyArray<Log>) => routing(one).logs.misses(many, logs)
+    assert.isTrue(partly(watch("a", TRANSFER, [addressOf(1), addressOf(2)]), came))
+    assert.isFalse(partly(watch("a", TRANSFER, [addressOf(1), addressOf(2)]), came, transferLog(addressOf(2))))
+    assert.isTrue(partly(watch("a", TRANSFER, { args: { from: [addressOf(1), addressOf(5)] } }), came))
+    assert.isFalse(
+      partly(
+        watch("a", TRANSFER, { args: { from: [addressOf(1), addressOf(5)] } }),
+        came,
+        logOf(addressOf(1), [TRANSFER_TOPIC, topicOf(5), topicOf(8)]),
+      ),
+    )
     assert.isTrue(misses(watch("a", NOTE, addressOf(1))))
     assert.isFalse(misses(watch("a", NOTE, addressOf(1)), came))
     assert.isFalse(misses(watch("a", NOTE, addressOf(2))))
+  })
+
+  it("believes no bloom that holds some of what is wanted by chance", () => {
+    const full = bloomOf([TRANSFER_TOPIC, addressOf(1), ...Array.from({ length: 800 }, (_, i) => topicOf(i + 100))])
+    const missesOf = (count: number) =>
+      routing(
+        watch(
+          "a",
+          TRANSFER,
+          Array.from({ length: count }, (_, i) => addressOf(i + 1)),
+        ),
+      ).logs.misses(full, [])
+    assert.isTrue(missesOf(1))
+    assert.isFalse(missesOf(500))
   })
 })
 
@@ -269,9 +295,15 @@ describe("routing of transactions", () => {
 describe("blooms", () => {
   it("hold what was put in, by another implementation", () => {
     const values = Array.from({ length: 20 }, (_, i) => addressOf(i * 7919))
-    const bloom = bloomOf(values)
-    for (const value of values) assert.isTrue(mayHold(bloom, bloomBits(value)))
+    const bloom = new Bloom(bloomOf(values))
+    const found = (values: ReadonlyArray<string>) => values.filter((value) => bloom.find(bloomBits([value])) === 0)
+    assert.deepStrictEqual(found(values), values)
     const others = Array.from({ length: 200 }, (_, i) => addressOf(i * 7919 + 1))
-    assert.isBelow(others.filter((value) => mayHold(bloom, bloomBits(value))).length, 5)
+    const chance = found(others)
+    assert.isBelow(chance.length, 5)
+    assert.isBelow(bloom.byChance, 0.001)
+    const absent = others.filter((one) => !chance.includes(one))
+    assert.strictEqual(bloom.find(bloomBits([...absent, ...values])), absent.length)
+    assert.strictEqual(bloom.find(bloomBits(absent)), -1)
   })
 })

@@ -1,0 +1,163 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Secrets } from "../../../../core/plugin/secrets.ts"
+import type { LateBatch } from "../../../../core/plugin/source.ts"
+import { endOf } from "../../../../core/model/cursor.ts"
+import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
+import { answer } from "../../../../server/devnet/simulated/methods.ts"
+import { type SimulatedNode, simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
+import { drive, makeSource, outside, positions, quick, secretsFrom, transferInterests, until } from "./driver.ts"
+
+const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))
+
+const live = (name: string, test: Effect.Effect<void, unknown, any>) =>
+  it.live(name, () => Effect.provide(Effect.scoped(test as Effect.Effect<void, unknown, never>), services))
+
+const audited = { ...quick, audit: "receipts" }
+
+/** Three logs in each block, so that the bloom tells nothing when one is missing. */
+const three = (number: number) => [0, 1, 2].map((i) => transfer(1, 2, 3, number * 10 + i))
+
+/** The node leaves the middle log out of its answers about these blocks. */
+const omit = (node: SimulatedNode, ...blocks: ReadonlyArray<number>) => {
+  const isOmitted = (log: any) => blocks.includes(Number(log.blockNumber)) && log.logIndex === "0x1"
+  node.fault = (method, params) => {
+    if (method !== "eth_getLogs") return undefined
+    const given = answer(node, method, params)
+    return "result" in given
+      ? { result: (given.result as ReadonlyArray<unknown>).filter((log) => !isOmitted(log)) }
+      : given
+  }
+}
+
+const found = (late: ReadonlyArray<LateBatch>) => positions(late.flatMap(({ events }) => events))
+
+describe("the audit of receipts", () => {
+  live(
+    "hands over late what a node left out, far from the head and near it, once",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(300, three)
+      const node = yield* simulatedNode(chain)
+      node.blockTimestamps = false
+      omit(node, 7, 150, 295, 303)
+      const source = yield* makeSource({ ...audited, url: node.url, max_block_range: 50 })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 300)
+      chain.mine(8, three)
+      yield* until("all are found", () => found(driven.late).length === 4)
+      assert.deepStrictEqual(found(driven.late), ["7:1", "150:1", "295:1", "303:1"])
+      for (const { events, resume, interests } of driven.late) {
+        const [event] = events
+        const block = chain.at(event!.cursor.primary)!
+        assert.deepStrictEqual(resume, [{ primary: block.number, hash: block.hash }])
+        assert.strictEqual(event!.time, block.timestamp * 1000)
+        assert.strictEqual((event!.fields()["args"] as any).value, BigInt(block.number * 10 + 1))
+        assert.strictEqual(interests, 1)
+      }
+      chain.mine(4, three)
+      yield* until("the audit goes on", () => node.count("eth_getBlockReceipts") >= 309 && driven.upTo === 312)
+      assert.strictEqual(driven.late.length, 4)
+      assert.strictEqual(driven.events.length, 3 * 312 - 4)
+    }),
+  )
+
+  live(
+    "asks another provider than the one that answered, and leaves that one aside",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(20, three)
+      const [lazy, good] = [yield* simulatedNode(chain), yield* simulatedNode(chain)]
+      omit(lazy, 12)
+      const source = yield* makeSource({ ...audited, urls: [lazy.url, good.url] })
+      const { driven } = yield* drive(source)
+      yield* until("it is found", () => found(driven.late).length === 1)
+      assert.deepStrictEqual(found(driven.late), ["12:1"])
+      assert.strictEqual(lazy.count("eth_getBlockReceipts"), 0)
+      chain.mine(1, three)
+      yield* until("the other one is asked", () => good.count("eth_getLogs") > 0)
+    }),
+  )
+
+  live(
+    "waits at a provider that has other blocks, and finds nothing in blocks that are gone",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(20, three)
+      const node = yield* simulatedNode(chain)
+      omit(node, 18, 19)
+      const source = yield* makeSource({ ...audited, url: node.url, max_block_range: 50 })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 20)
+      chain.reorg(4, { length: 8, logs: three })
+      yield* until("the fork is found", () => driven.outcome !== undefined)
+      assert.strictEqual(driven.outcome!._tag, "Invalidated")
+      assert.deepStrictEqual(found(driven.late), [])
+      omit(node, 18)
+      const again = yield* drive(source, {
+        cursor: endOf(16),
+        anchors: driven.anchors.filter(({ primary }) => primary <= 16),
+      })
+      yield* until("it is found on the new fork", () => found(again.driven.late).some((one) => one === "18:1"))
+      const late = again.driven.late.find(({ events }) => events.some(({ cursor }) => cursor.primary === 18))!
+      assert.deepStrictEqual(late.resume, [{ primary: 18, hash: chain.at(18)!.hash }])
+    }),
+  )
+
+  live(
+    "compares what an earlier run handed over last once more, by what is wanted now",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(200, three)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...audited, url: node.url })
+      const anchors = Array.from({ length: 190 }, (_, i) => 190 - i).map((primary) => ({
+        primary,
+        hash: chain.at(primary)!.hash,
+      }))
+      const { driven } = yield* drive(source, { cursor: endOf(190), anchors, interests: transferInterests(5) })
+      yield* until("it is read anew", () => found(driven.late).length >= 3 * 64)
+      assert.strictEqual(found(driven.late)[0], "127:0")
+      assert.strictEqual(found(driven.late).length, 3 * 64)
+      assert.isTrue(driven.late.every(({ interests }) => interests === 5))
+    }),
+  )
+
+  live(
+    "is off where no node has the method, which is told once and stops nothing",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(200, three)
+      const node = yield* simulatedNode(chain)
+      node.fault = (method) =>
+        method === "eth_getBlockReceipts" ? { error: { code: -32601, message: "method not found" } } : undefined
+      const source = yield* makeSource({ ...audited, url: node.url, max_block_range: 10 })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 200)
+      yield* until("it is told", () => driven.troubles.length > 0)
+      chain.mine(5, three)
+      yield* until("it goes on", () => driven.upTo === 205)
+      assert.strictEqual(driven.troubles.length, 1)
+      assert.match(driven.trouble!, /the audit is off: no node answers eth_getBlockReceipts/)
+      assert.isAtMost(node.count("eth_getBlockReceipts"), 32)
+    }),
+  )
+
+  live(
+    "that cannot go on holds up nothing, and goes on when it can",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(200, three)
+      const node = yield* simulatedNode(chain)
+      omit(node, 198)
+      const omitting = node.fault
+      let isDown = true
+      node.fault = (method, params) =>
+        method === "eth_getBlockReceipts" && isDown
+          ? { error: { code: -32000, message: "no backend is currently healthy to serve traffic" } }
+          : omitting(method, params)
+      const source = yield* makeSource({ ...audited, url: node.url, max_block_range: 10 })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 200)
+      isDown = false
+      chain.mine(5, three)
+      yield* until("it is found", () => found(driven.late).length === 1)
+      assert.deepStrictEqual(found(driven.late), ["198:1"])
+    }),
+  )
+})
