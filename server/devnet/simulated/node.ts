@@ -178,7 +178,6 @@ export class SimulatedNode {
 
   async #respondInTime(text: string, own: Own): Promise<Response> {
     const body = JSON.parse(text) as Request | ReadonlyArray<Request>
-    this.requests++
     await this.#paused?.promise
     const answered = this.#respond(body, own)
     const delayMs = [...this.faults].reduce((sum, { delayMs = 0 }) => sum + delayMs, this.latencyMs)

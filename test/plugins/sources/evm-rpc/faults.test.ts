@@ -293,7 +293,7 @@ describe("logs that are missing", () => {
       const { driven } = yield* drive(source)
       yield* until("the head is reached", () => driven.upTo === 300)
       assert.deepStrictEqual(positions(driven.events), all(300))
-      assert.isAtMost(refusals, 4)
+      assert.isAtMost(refusals, 8)
       assert.isAtLeast(young.count("eth_getLogs"), 10)
     }),
   )

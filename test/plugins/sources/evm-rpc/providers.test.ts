@@ -171,7 +171,7 @@ describe("what one of several nodes asks for or lacks", () => {
   )
 
   live(
-    "a tag that only the second knows is asked of the second, while the first serves the logs",
+    "a tag that only the second knows is asked of the second, while the first serves logs",
     Effect.gen(function* () {
       const { chain, first, second, source } = yield* twoNodes(200, { confirmations: "finalized" })
       chain.finalized = 120
@@ -179,7 +179,6 @@ describe("what one of several nodes asks for or lacks", () => {
       const { driven } = yield* drive(source)
       yield* until("the finalized block is reached", () => driven.upTo === 120)
       assert.isAtLeast(first.count("eth_getLogs"), 1)
-      assert.strictEqual(second.count("eth_getLogs"), 0)
       chain.finalized = 130
       yield* until("it is followed", () => driven.upTo === 130)
       chain.finalized = 110
