@@ -83,6 +83,9 @@ const first = (
   providers: ReadonlyArray<Provider>,
   wanted: (provider: Provider) => boolean,
 ): ReadonlyArray<Provider> => [...providers.filter(wanted), ...providers.filter((provider) => !wanted(provider))]
+/** It is probed as if it were away, but every 8 s at least: who moved a node to another chain may move it back. */
+const afterWrongChain = (health: Health, now: number): Health =>
+  afterFailure({ ...health, failures: Math.min(health.failures, 3) }, now)
 
 /** Makes the providers of a chain; probes of benched ones run in the scope. */
 export const makeProviders = Effect.fnUntraced(function* (
@@ -121,8 +124,7 @@ export const makeProviders = Effect.fnUntraced(function* (
       isServed = true
       return
     }
-    // It is probed as if it were away: who moved a node to another chain may move it back.
-    provider.health = afterFailure(provider.health, yield* Clock.currentTimeMillis)
+    provider.health = afterWrongChain(provider.health, yield* Clock.currentTimeMillis)
     if (before !== provider.chainId) yield* Effect.logError(`left out: ${wrongChain(provider).reason}`)
   })
 
@@ -170,7 +172,8 @@ export const makeProviders = Effect.fnUntraced(function* (
     const result = yield* Effect.result(Effect.timeoutOption(isBack(provider), PROBE_TIMEOUT))
     const back = Result.isSuccess(result) && Option.getOrElse(result.success, () => false)
     const now = yield* Clock.currentTimeMillis
-    provider.health = back ? { ...provider.health, benched: false } : afterFailure(provider.health, now)
+    if (back) provider.health = { ...provider.health, benched: false }
+    else provider.health = (isWrong(provider) ? afterWrongChain : afterFailure)(provider.health, now)
   })
 
   const startProbes = Effect.gen(function* () {
