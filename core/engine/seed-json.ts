@@ -85,8 +85,10 @@ const spelt = (input: Readonly<Record<string, unknown>>): Readonly<Record<string
 }
 
 const WORDS = new Map(
-  Object.values(NAMES).flatMap((name) =>
-    typeof name === "string" ? [] : Object.entries(name.below).map(([snake, camel]) => [String(camel), snake]),
+  Object.entries(NAMES).flatMap(([snake, name]) =>
+    typeof name === "string"
+      ? [[name, snake] as const]
+      : Object.entries(name.below).map(([snake, camel]) => [String(camel), snake] as const),
   ),
 )
 
@@ -96,8 +98,8 @@ const seedWords = (message: string): string => message.replaceAll(/\w+/g, (word)
 export const seedProblem = ({ path, message }: Problem): Problem => {
   const [field = ""] = path.split(".", 1)
   // Elsewhere, and in an expression, a word like these is a person's own.
-  const isPolicy = Object.hasOwn(NAMES, field) && path !== "gate.by"
-  return { path: seedPath(path), message: isPolicy ? seedWords(message) : message }
+  const isOurs = (Object.hasOwn(NAMES, field) && path !== "gate.by") || message.startsWith("is not a known key")
+  return { path: seedPath(path), message: isOurs ? seedWords(message) : message }
 }
 
 const seedPath = (path: string): string => {

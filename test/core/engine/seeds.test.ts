@@ -226,7 +226,7 @@ describe("seed files", () => {
         apply(runtime, [
           network,
           file("network", "broken", "{ not json"),
-          file("network", "twin", { id: "test", module: "scripted", config: {} }),
+          file("network", "twin", { id: "test", module: "scripted", config: {}, colour: "red" }),
           file("sink", "out", { id: "out", module: "host:host", config: {}, retry: { initial_backoff_ms: -1 } }),
           file("sink", "camel", { id: "camel", module: "host:host", config: {}, retry: { maxAttempts: 1 } }),
           file("sink", "unknown", { id: "unknown", module: "nope", config: {}, colour: "red", concurrency: 0 }),
@@ -237,6 +237,7 @@ describe("seed files", () => {
         "monitors/m.json.network",
         "networks/broken.json",
         "networks/test.json.id",
+        "networks/twin.json.colour",
         "networks/twin.json.id",
         "sinks/camel.json.retry.maxAttempts",
         "sinks/out.json.retry.initial_backoff_ms",
@@ -246,6 +247,7 @@ describe("seed files", () => {
       ])
       assert.match(refused.problems.find(({ path }) => path === "networks/broken.json")!.message, /line 1/)
       assert.match(refused.problems.find(({ path }) => path.includes("camel"))!.message, /max_attempts/)
+      assert.match(refused.problems.find(({ path }) => path.endsWith("twin.json.colour"))!.message, /journal_depth/)
       assert.deepStrictEqual(yield* resourcesOf(runtime).networks, [])
     }),
   )
