@@ -45,8 +45,8 @@ export default defineConfig({
     // Three for two cores: many tests mostly wait.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     projects: [
       { extends: true, test: { name: "apart", include: ["test/**/*.test.ts"], exclude: TOGETHER } },
       { extends: true, test: { name: "together", include: TOGETHER, isolate: false } },

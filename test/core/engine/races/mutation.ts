@@ -101,7 +101,11 @@ export const drawMutation = (
     () => act(`pauseSink ${sink}`, ({ resources }) => resources.pauseSink(sink)),
     () => act(`resumeSink ${sink}`, ({ resources }) => resources.resumeSink(sink)),
     () => act(`replayDeadLetters ${network}${ofSink}`, ({ letters }) => letters.replayAll({ network, ...filter }, 100)),
-    () => act(`discardDeadLetters ${network}${ofSink}`, ({ letters }) => letters.discardAll({ network, ...filter })),
+    () => ({
+      ...act(`discardDeadLetters ${network}${ofSink}`, ({ letters }) => letters.discardAll({ network, ...filter })),
+      // Each letter by itself is discarded or, by a replay at the same time, sent.
+      discards: REFUSING,
+    }),
     () => act(`offerRetractions ${network} ${refusing}`, ({ letters }) => letters.offerRetractions(network, refusing)),
   ]
   return kinds[kind]!()
