@@ -5,7 +5,7 @@ import type { ResourceChanges } from "../storage/stored.ts"
 import type { Catalog } from "./catalog.ts"
 import { Conflict, type NotFound } from "./error.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
-import type { Supervisors } from "./supervisors.ts"
+import type { Stopped, Supervisors } from "./supervisors.ts"
 
 type Fault = Conflict | NotOwner | StaleResources | StorageError
 
@@ -29,6 +29,13 @@ export interface Deletions {
     discard: boolean,
   ) => Effect.Effect<void, Exclude<Fault, StaleResources> | NotFound>
 }
+
+const unfinished = (id: string) =>
+  Effect.fail(
+    new Conflict({
+      reason: `network "${id}" is not deleted: not all that it takes back is told yet; delete it again`,
+    }),
+  )
 
 export const makeDeletions = (options: {
   readonly storage: Storage["Service"]
@@ -66,9 +73,11 @@ export const makeDeletions = (options: {
 
   /** Fails while a network has something to take back: who heard of it must hear of that first. */
   const nothingTakenBack = Effect.fnUntraced(function* (id: string) {
-    if ((yield* storage.invalidation(id)) === null) return
-    const reason = `network "${id}" takes back what was delivered; delete it when that is done`
-    return yield* new Conflict({ reason })
+    if ((yield* storage.invalidation(id)) !== null) return yield* unfinished(id)
+    for (const sink of yield* storage.owedSinks(id)) {
+      const owed = yield* storage.owed(id, sink, { kind: "retracted", afterSeq: 0, limit: 1 })
+      if (owed.length > 0) return yield* unfinished(id)
+    }
   })
 
   const deleteMonitor = Effect.fnUntraced(function* (id: string, discard: boolean) {
@@ -109,9 +118,10 @@ export const makeDeletions = (options: {
         Effect.sync(() => catalog.deleting.add(id)),
       ),
     )
-    const remove = Effect.fnUntraced(function* (holder: string | null) {
+    const remove = Effect.fnUntraced(function* ({ finished, heldBy }: Stopped) {
       // One that was starting may know only now that another runs it.
-      if (holder !== null) return yield* new NotOwner({ network: id, holder })
+      if (heldBy !== null) return yield* new NotOwner({ network: id, holder: heldBy })
+      if (!finished) return yield* unfinished(id)
       yield* exclusively(
         // Another may have put a monitor on it.
         Effect.all([unnamed, owes, nothingTakenBack(id)], { discard: true }).pipe(
@@ -129,7 +139,7 @@ export const makeDeletions = (options: {
     return Effect.uninterruptible(
       begin.pipe(
         Effect.andThen(supervisors.stop(id, "finish")),
-        Effect.flatMap((holder) => Effect.ensuring(remove(holder), inTurn(end))),
+        Effect.flatMap((stopped) => Effect.ensuring(remove(stopped), inTurn(end))),
         Effect.asVoid,
       ),
     )

@@ -57,9 +57,10 @@ export interface Supervisor {
   readonly tenure: Effect.Effect<Tenure, Conflict | NotOwner>
   /**
    * Drains and ends; succeeds when nothing of the network runs any more and its lease is given back. `finish` carries
-   * out first what is being taken back, however long the sinks take.
+   * out first what is being taken back, however long the sinks take. Answers whether that is done: a fault, another owner
+   * or a stop of the program may come first.
    */
-  readonly stop: (ending: Ending) => Effect.Effect<void>
+  readonly stop: (ending: Ending) => Effect.Effect<boolean>
 }
 
 /** Waits before a pipeline that broke is built again, in ms: doubling from the first to the last. */
@@ -114,6 +115,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
   let change: Effect.Effect<void> | null = null
   let refreshing = false
+  /** All that was taken back is told, as `finish` asks for. */
+  let finished = false
   /** Counts changes of the pause: a row that was read before one says nothing of it. */
   let pauses = 0
 
@@ -161,9 +164,9 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     }
   })
 
-  /** Claims the network, or stands by until it can; null when it was told to stop. */
+  /** Claims the network, or stands by until it can; null when it was told to stop. What is to be finished needs it, too. */
   const own: Effect.Effect<Ownership | null, StorageError> = Effect.gen(function* () {
-    while (condition.ending === null) {
+    while (condition.ending !== "leave") {
       const claimed = yield* claimNetwork(storage, network, options.holder, sinks.longestAttemptMs()).pipe(
         untilStored(condition.status),
         Effect.catchTag("Held", (held) => Effect.succeed(held)),
@@ -178,6 +181,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       condition.heldBy = holder
       condition.status.head = null
       yield* readRow
+      if (condition.ending !== null) return null
       yield* Effect.timeoutOption(Queue.peek(commands), STANDBY_MS)
       yield* settleWaiting
     }
@@ -265,7 +269,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     if (condition.ending !== null) {
       // Its rows go with it: who heard of what was taken back must hear of that first.
       yield* replays.rest(options.drainTimeoutMs)
-      return !(yield* sendRetractions(owned, "deletion", interruption))
+      finished = yield* sendRetractions(owned, "deletion", interruption)
+      return !finished
     }
     replays.resume()
     if (condition.paused) {
@@ -413,15 +418,20 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     endReplays: Effect.sync(() => present?.replays.end()),
     tenure: presentTenure,
     stop: Effect.fnUntraced(function* (ending: Ending) {
-      condition.ending = ending
+      // A stop of the program goes before a deletion, whichever came first.
+      if (condition.ending !== "leave") condition.ending = ending
       present?.replays.end()
-      const finished = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))
-      if (ending === "finish") return yield* finished
-      const inTime = yield* Effect.timeoutOption(finished, options.drainTimeoutMs + STOP_GRACE_MS)
-      if (Option.isSome(inTime)) return
+      const end = Effect.andThen(Queue.offer(commands, { _tag: "Stop" }), Deferred.await(ended))
+      if (ending === "finish") {
+        yield* end
+        return finished
+      }
+      const inTime = yield* Effect.timeoutOption(end, options.drainTimeoutMs + STOP_GRACE_MS)
+      if (Option.isSome(inTime)) return finished
       // What cannot be interrupted must not hold up the end of the program: it is told, and not waited for.
       yield* Effect.logWarning(`network ${network} does not end; it is left behind`)
       fiber.interruptUnsafe()
+      return false
     }),
   }
 })

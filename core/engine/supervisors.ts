@@ -5,6 +5,13 @@ import { Conflict } from "./error.ts"
 import type { Ending } from "./network-condition.ts"
 import type { Supervisor } from "./supervisor.ts"
 
+/** How a network ended here. */
+export interface Stopped {
+  /** All that was being taken back is told. */
+  readonly finished: boolean
+  readonly heldBy: string | null
+}
+
 /** The supervisors of this process, one a network. */
 export interface Supervisors {
   readonly networks: () => ReadonlyArray<string>
@@ -17,8 +24,8 @@ export interface Supervisors {
   readonly refresh: (networks: Iterable<string>) => Effect.Effect<void>
   /** Runs a change while no pipeline of the networks runs: none mints or goes on with rows that it takes away. */
   readonly between: <A, E>(networks: ReadonlyArray<string>, change: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  /** Ends a network here. Answers who runs it instead. */
-  readonly stop: (network: string, ending: Ending) => Effect.Effect<string | null>
+  /** Ends a network here. Answers whether it got to its end, and who runs it instead. */
+  readonly stop: (network: string, ending: Ending) => Effect.Effect<Stopped>
   readonly stopAll: Effect.Effect<void>
   /** No replay is begun any more: the process is about to stop. */
   readonly endReplays: Effect.Effect<void>
@@ -70,18 +77,21 @@ export const makeSupervisors = (
       networks.reduce((inner, network) => all.get(network)?.supervisor.between(inner) ?? inner, change),
     stop: Effect.fnUntraced(function* (network: string, ending: Ending) {
       const present = all.get(network)
-      if (present === undefined) return null
-      yield* present.supervisor.stop(ending)
+      // What never ran here is judged by its rows.
+      if (present === undefined) return { finished: true, heldBy: null }
+      const finished = yield* present.supervisor.stop(ending)
       yield* Scope.close(present.scope, Exit.void)
       all.delete(network)
-      return present.supervisor.heldBy()
+      return { finished, heldBy: present.supervisor.heldBy() }
     }),
-    stopAll: Effect.suspend(() =>
-      Effect.forEach(all.values(), ({ supervisor }) => supervisor.stop("leave"), {
+    stopAll: Effect.suspend(() => {
+      // A deletion that is cut off would let its network begin again.
+      started = false
+      return Effect.forEach(all.values(), ({ supervisor }) => supervisor.stop("leave"), {
         concurrency: "unbounded",
         discard: true,
-      }),
-    ),
+      })
+    }),
     endReplays: Effect.suspend(() =>
       Effect.forEach(all.values(), ({ supervisor }) => supervisor.endReplays, { discard: true }),
     ),

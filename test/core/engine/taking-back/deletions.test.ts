@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Latch } from "effect"
-import { Conflict } from "../../../../core/index.ts"
+import { Context, Effect, Exit, Fiber, Latch, Layer, Scope } from "effect"
+import { Conflict, layerSqlite, Storage } from "../../../../core/index.ts"
 import { endOf } from "../../../../core/model/cursor.ts"
 import { resourcesOf, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
 import { allTransfers, definitions, endsInTime, Gate, sourceThatRuns, startOver, transfer } from "../faults/support.ts"
-import { isRetraction, listener, waitForEnd, waitForState, waitForWords } from "./support.ts"
+import { isRetraction, listener, runOver, waitForEnd, waitForState, waitForWords } from "./support.ts"
 
 /** A network whose sink `a`, that no monitor names any more, holds its first retraction at a gate; `b` is at hand. */
 const hanging = Effect.gen(function* () {
@@ -84,6 +84,52 @@ describe("a network that is deleted", () => {
       yield* resources.deleteNetwork("test")
       assert.deepStrictEqual(a.words(), ["+1", "+2", "-2"])
       assert.deepStrictEqual(yield* names(resources.networks), [])
+    }),
+  )
+})
+
+describe("a program that stops while a network is deleted", () => {
+  it.live("keeps the network with the retractions that are not sent yet, and says so", () =>
+    Effect.gen(function* () {
+      const storage = Context.get(yield* Layer.build(layerSqlite({ path: ":memory:" })), Storage)
+      const feed = new ScriptedFeed()
+      feed.append([transfer(1)], [transfer(2)], [transfer(3)])
+      let attempts = 0
+      const a = listener("a", {
+        buffer: "DURABLE",
+        before: (event) =>
+          isRetraction(event)
+            ? Effect.andThen(
+                Effect.sync(() => attempts++),
+                Effect.never,
+              )
+            : Effect.void,
+      })
+      const program = yield* Scope.make()
+      const options = {
+        plugins: [scriptedSource(feed)],
+        resources: definitions([a.sink]),
+        settings: { drainTimeoutMs: 50 },
+      }
+      const runtime = yield* Scope.provide(runOver(storage, options), program)
+      const resources = resourcesOf(runtime)
+      yield* waitForEnd(runtime, 3)
+      yield* waitForWords(a, ["+1", "+2", "+3"])
+      yield* resources.pauseNetwork("test")
+      yield* waitForState(runtime, "PAUSED")
+      yield* resources.rewindNetwork("test", endOf(1))
+      yield* waitUntil("a retraction is tried", () => attempts === 1)
+      yield* resources.deleteMonitor("all", { discard: true })
+      const before = attempts
+      const deleting = yield* Effect.forkChild(Effect.flip(resources.deleteNetwork("test", { discard: true })))
+      yield* waitUntil("the deletion tries it again", () => attempts > before)
+      yield* Scope.close(program, Exit.void)
+      const refused = yield* Fiber.join(deleting)
+      assert.instanceOf(refused, Conflict)
+      assert.include(refused.message, "not all that it takes back is told yet")
+      assert.strictEqual((yield* storage.resources).networks.length, 1)
+      const owed = yield* storage.owed("test", "a", { kind: "retracted", afterSeq: 0, limit: 9 })
+      assert.strictEqual(owed.length, 2)
     }),
   )
 })
