@@ -25,7 +25,7 @@ export const checkBuffers = Effect.fnUntraced(function* (
       if ((yield* storage.oldestOwed(network, id)) === null) continue
       const reason =
         `sink "${id}" cannot give up its durable buffer yet: network "${network}" still owes it deliveries, of which its ` +
-        `throttle would make dead letters; wait until they are sent, or put it without a throttle first`
+        `throttle would make dead letters; wait until they are sent; DURABLE without a throttle, they go sooner`
       return yield* new Conflict({ reason })
     }
   }

@@ -175,7 +175,7 @@ describe("a durable buffer", () => {
       const throttle = { maxDeliveries: 1, windowMs: 3_600_000 }
       assert.strictEqual(
         (yield* Effect.flip(putSink({ ...memory, throttle }))).message,
-        'sink "a" cannot give up its durable buffer yet: network "test" still owes it deliveries, of which its throttle would make dead letters; wait until they are sent, or put it without a throttle first',
+        'sink "a" cannot give up its durable buffer yet: network "test" still owes it deliveries, of which its throttle would make dead letters; wait until they are sent; DURABLE without a throttle, they go sooner',
       )
       a.health.up = true
       yield* putSink(memory)
