@@ -115,7 +115,7 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
       yield* worker.end
     })
     // Once the worker has given up, nobody takes what would still be fed.
-    yield* worker.told(Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never)))
+    yield* worker.toldOfStandstill(Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never)))
     if (policy.givenUp === 0) return
     const then =
       of === "deletion"

@@ -16,6 +16,8 @@ export interface SinkWorker {
   readonly enqueue: (items: ReadonlyArray<WorkItem>) => Effect.Effect<void>
   /** Lets a wait for the sink be seen, should it get long, with what the sink is at. */
   readonly told: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** The same for a wait that may be long while all is well: it counts anew from each outcome. */
+  readonly toldOfStandstill: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Hands over rows from before that are owed again; waits for nothing. */
   readonly enqueueAgain: (items: ReadonlyArray<WorkItem>) => void
   /** Whether it reads its rows from the database by itself: it is woken instead of handed them. */
@@ -65,17 +67,23 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
   let gaveUp = false
 
   /** Says of a wait for the sink, should it get long, what it is for. */
-  const told = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  const toldSince = <A, E>(wait: Effect.Effect<A, E>, since: (begin: number) => number): Effect.Effect<A, E> =>
     Effect.suspend(() => {
-      const since = options.clock.currentTimeMillisUnsafe()
-      const reason = (now: number) =>
-        runner.heldUpBy(now) ?? `it has not taken what was found for ${secondsOf(now - since)} s`
-      status.waits.set(sink, { since, reason })
+      const begin = options.clock.currentTimeMillisUnsafe()
+      status.waits.set(sink, {
+        get since() {
+          return since(begin)
+        },
+        reason: (now) =>
+          runner.heldUpBy(now) ?? `it has not taken what was found for ${secondsOf(now - since(begin))} s`,
+      })
       return Effect.ensuring(
         wait,
         Effect.sync(() => status.waits.delete(sink)),
       )
     })
+
+  const told = <A, E>(wait: Effect.Effect<A, E>) => toldSince(wait, (begin) => begin)
 
   const limit = () => handle.runtime?.concurrency ?? 1
 
@@ -166,6 +174,7 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
   return {
     enqueue: (items) => intake.hand(items),
     told,
+    toldOfStandstill: (wait) => toldSince(wait, (begin) => Math.max(begin, runner.lastOutcomeAt())),
     enqueueAgain: (items) => intake.handAgain(items),
     pulls: intake.pulls,
     wake: () => intake.wake(),

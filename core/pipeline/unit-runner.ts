@@ -46,6 +46,8 @@ export interface UnitRunner {
   readonly run: (units: ReadonlyArray<Unit>, more: () => boolean) => Effect.Effect<boolean, StorageError | NotOwner>
   /** What holds up its units at a time in ms, in words; null while they go out. */
   readonly heldUpBy: (now: number) => string | null
+  /** When the last unit had its outcome, in ms; 0 before the first. */
+  readonly lastOutcomeAt: () => number
 }
 
 /** An attempt that takes this long, in ms, is what others wait for. */
@@ -75,8 +77,9 @@ const SINK_DOWN: Dead = { _tag: "Dead", attempts: 0, reason: "transient: sink do
 export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
   const { sink, handle, isDurable, storage, owner, lease, metrics, status, settler, draining, policy } = options
   const window = new ThrottleWindow()
-  /** Deliveries under way, oldest first: when their attempt began, in ms; null while it may not begin. */
-  const underWay = new Set<{ since: number | null }>()
+  /** Deliveries under way: when their attempt began, in ms; null between two attempts, and while none may begin. */
+  const underWay = new Set<{ since: number | null; readonly timeoutMs: number }>()
+  let lastOutcomeAt = 0
   /** Why units are refused at present, which is told once. */
   let refusing: string | null = null
 
@@ -105,10 +108,11 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       if (allowed === null) return Effect.succeed(SINK_DOWN)
       const retry = isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
       const { event, delivery } = toSent(unit)
-      const own: { since: number | null } = { since: null }
+      const { timeoutMs } = runtime.sink
+      const own: { since: number | null; readonly timeoutMs: number } = { since: null, timeoutMs }
       underWay.add(own)
       const watched: Sink = {
-        timeoutMs: runtime.sink.timeoutMs,
+        timeoutMs,
         deliver: (event, delivery) => {
           own.since = options.clock.currentTimeMillisUnsafe()
           return runtime.sink.deliver(event, delivery)
@@ -127,11 +131,14 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     })
 
   const heldUpBy = (now: number): string | null => {
-    for (const { since } of underWay) {
-      if (since === null) return "no attempt begins, for too little is left of the lease"
-      if (now - since >= SLOW_MS) return `an attempt has taken ${secondsOf(now - since)} s so far`
+    const all = [...underWay]
+    const longest = now - Math.min(now, ...all.flatMap(({ since }) => since ?? []))
+    if (longest >= SLOW_MS) return `an attempt has taken ${secondsOf(longest)} s so far`
+    const resting = all.filter(({ since }) => since === null)
+    if (resting.some(({ timeoutMs }) => !lease.covers(timeoutMs))) {
+      return "no attempt begins, for too little is left of the lease"
     }
-    return null
+    return resting.length > 0 ? "an attempt has failed and is made again after a back-off" : null
   }
 
   /**
@@ -144,6 +151,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       if (!settler.trySettle(run.ended)) return Effect.andThen(settler.room, handOver(run))
       run.ended = null
       run.next++
+      lastOutcomeAt = options.clock.currentTimeMillisUnsafe()
       return Effect.void
     })
 
@@ -227,7 +235,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       }
       const dead = result._tag === "Dead" ? result : null
       const gone = dead?.failure?._tag === "Permanent" && dead.failure.gone === true ? dead.failure : null
-      if (gone !== null && handle.isDurable) {
+      if (gone !== null && isDurable) {
         // It rests with those behind it, until the sink is resumed.
         unit.attempts += result.attempts
         yield* options.onGone(sink, gone.reason)
@@ -317,5 +325,5 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     }
   })
 
-  return { offer, run, heldUpBy }
+  return { offer, run, heldUpBy, lastOutcomeAt: () => lastOutcomeAt }
 }

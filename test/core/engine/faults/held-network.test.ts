@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Metric } from "effect"
 import { TestClock } from "effect/testing"
-import { Blockwatcher } from "../../../../core/index.ts"
+import { Blockwatcher, Transient } from "../../../../core/index.ts"
 import { networkNow, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource } from "../../../support/scripted-source.ts"
 import { receiver, waitFor } from "../policies/support.ts"
@@ -40,6 +40,35 @@ describe("a network that a hanging sink holds", () => {
       yield* waitFor("all is delivered", () => a.told.length === 1_300)
       assert.isNull((yield* networkNow(runtime, "test")).error)
       assert.strictEqual(yield* waiting, 0)
+    }),
+  )
+
+  it.effect("names the attempt that hangs, not one that is made again later", () =>
+    Effect.gen(function* () {
+      const feed = new ScriptedFeed()
+      feed.append(...Array.from({ length: 1_300 }, (_, i) => [transfer(i)]))
+      const hanging = new Gate("closed")
+      const a = receiver("a", {
+        concurrency: 2,
+        timeoutMs: 3_600_000,
+        retry: { maxAttempts: 9, initialBackoffMs: 3_600_000, maxBackoffMs: 3_600_000 },
+        before: () => {
+          if (a.attempts.length === 1) return Effect.fail(new Transient({ reason: "busy" }))
+          return a.attempts.length > 5 ? hanging.pass : Effect.void
+        },
+      })
+      const runtime = yield* startRuntime({
+        plugins: [scriptedSource(feed)],
+        resources: definitions([a.sink]),
+      })
+      yield* waitFor(
+        "as much waits as may",
+        Effect.map(networkNow(runtime, "test"), ({ inFlightEvents }) => inFlightEvents > 1_024),
+      )
+      yield* TestClock.adjust("7 seconds")
+      const { error } = yield* networkNow(runtime, "test")
+      assert.strictEqual(error, "waits for sink a: an attempt has taken 7 s so far; the head was seen 7 s ago")
+      yield* hanging.open
     }),
   )
 })
