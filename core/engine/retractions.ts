@@ -31,10 +31,25 @@ export interface RetractionOptions {
  * For whom retractions are sent while no pipeline runs.
  *
  * - `rewind`: a network that takes something back waits for them. What is owed to a durable buffer is left to its worker.
- * - `rest`: a network rests. Those of durable buffers are sent without end, and nothing waits for them.
+ * - `rest`: a network rests. They are sent as a pipeline would send them, and nothing waits for them.
  * - `deletion`: a network is about to go, with its rows: each sink gets the chance that it gets in a rewind.
  */
 export type RetractionsOf = "rewind" | "rest" | "deletion"
+
+/** What becomes of the dead ones when nobody was waited for without end. */
+const BEHIND = {
+  rewind:
+    "they are kept as dead letters: the receiver still holds what they take back; offerRetractions sends them once it " +
+    "answers again",
+  deletion: "they go with the network: the receiver still holds what they take back",
+}
+
+/** Why a sink's retractions die unsent: nobody is there to hear them, and nobody waits until somebody is. */
+const refusalOf = (of: RetractionsOf, sink: string, { isMissing, error }: SinkHandle): string | null => {
+  if (of === "rest") return null
+  if (isMissing) return `permanent: sink ${sink} does not exist`
+  return error !== null && of === "deletion" ? `permanent: sink ${sink} is FAILED: ${error}` : null
+}
 
 /** Sends the retractions that a network owes, all sinks at once. Can be begun again at any time. */
 export interface Retractions {
@@ -48,18 +63,6 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
   const { network, ownership, storage, status, metrics } = options
   const { owner, lease } = ownership
   const draining = new Draining()
-
-  /** Nobody is there to hear it: kept as dead letters, for the case that somebody is again. */
-  const keepFor = Effect.fnUntraced(function* (sink: string, reason: string) {
-    while (true) {
-      const page = { kind: "retracted", afterSeq: 0, limit: PAGE } as const
-      const rows = yield* storage.owed(network, sink, page).pipe(untilStored(status))
-      if (rows.length === 0) return
-      const outcomes = rows.map(({ seq, attempts }) => ({ seq, state: "dead", attempts, reason }) as const)
-      yield* storage.settle(owner, { outcomes, offered: [] }).pipe(untilStored(status))
-      metrics.count("deliveries", rows.length, { sink, kind: "retracted", outcome: "dead" })
-    }
-  })
 
   const workerFor = Effect.fnUntraced(function* (
     sink: string,
@@ -82,26 +85,32 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
       clock: yield* Clock.Clock,
       onGone: options.onGone,
       kind: "retracted",
-      readsOwed: false,
+      readsOwed: of === "rest",
+      refusal: (handle) => refusalOf(of, sink, handle),
       toItem: (row) => ({ row, slot: null }),
       beforePull: Effect.void,
     })
   })
 
-  /** Sends a durable buffer's for as long as it takes. */
+  /** Sends for as long as it takes. */
   const sendInRest = Effect.fnUntraced(function* (sink: string, settler: Settler) {
-    const worker = yield* workerFor(sink, settler, byDefinition, true)
+    const worker = yield* workerFor(sink, settler, byDefinition, options.sinkHandle(sink).isDurable)
     yield* Effect.raceFirst(worker.run, Effect.andThen(Effect.andThen(draining.begun, worker.end), Effect.never))
   })
 
   const sendTo = Effect.fnUntraced(function* (sink: string, settler: Settler) {
-    const { isDurable, isMissing, error } = options.sinkHandle(sink)
-    if (of === "rest") return isDurable ? yield* sendInRest(sink, settler) : undefined
-    if (isDurable && of === "rewind") return
-    if (isMissing) return yield* keepFor(sink, `permanent: sink ${sink} does not exist`)
-    if (error !== null && of === "deletion") return yield* keepFor(sink, `permanent: sink ${sink} is FAILED: ${error}`)
-    const policy = new Probation()
-    const worker = yield* workerFor(sink, settler, policy, false)
+    if (of === "rest") return yield* sendInRest(sink, settler)
+    if (of === "rewind" && options.sinkHandle(sink).isDurable) return
+    let dead = 0
+    const counting: Settler = {
+      ...settler,
+      trySettle: (unit) => {
+        const taken = settler.trySettle(unit)
+        if (taken) dead += unit.filter(({ outcome }) => outcome.state === "dead").length
+        return taken
+      },
+    }
+    const worker = yield* workerFor(sink, counting, new Probation(), false)
     const feed = Effect.gen(function* () {
       let afterSeq = 0
       while (!draining.isBegun) {
@@ -116,15 +125,8 @@ export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): 
     })
     // Once the worker has given up, nobody takes what would still be fed.
     yield* worker.toldOfStandstill(Effect.raceFirst(worker.run, Effect.andThen(feed, Effect.never)))
-    if (policy.givenUp === 0) return
-    const then =
-      of === "deletion"
-        ? "they go with the network: the receiver still holds what they take back"
-        : "kept as dead letters: the receiver still holds what they take back; offerRetractions sends them once it " +
-          "answers again"
-    yield* Effect.logError(`${policy.givenUp} retractions were given up unsent, for the sink is down; ${then}`).pipe(
-      Effect.annotateLogs({ sink }),
-    )
+    if (dead === 0) return
+    yield* Effect.logError(`retractions that are dead: ${dead}; ${BEHIND[of]}`).pipe(Effect.annotateLogs({ sink }))
   })
 
   return {

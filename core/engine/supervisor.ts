@@ -28,7 +28,7 @@ import { makeTakingBack, takingBackTo } from "./taking-back.ts"
 export interface Tenure {
   readonly owner: Owner
   readonly replays: Replays
-  /** Makes rows owed, and hands them to the pipeline if there is one; without one, the next finds them. */
+  /** Makes rows owed, and hands them to the pipeline if there is one; without one they are read anew. */
   readonly offer: <E>(
     write: Effect.Effect<ReadonlyArray<DeliveryRow>, E>,
   ) => Effect.Effect<ReadonlyArray<DeliveryRow>, E>
@@ -115,6 +115,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
   let change: Effect.Effect<void> | null = null
   let refreshing = false
+  /** Rows were made owed while there was no pipeline to hand them to. */
+  let offered = false
   /** All that was taken back is told, as `finish` asks for. */
   let finished = false
   /** Counts changes of the pause: a row that was read before one says nothing of it. */
@@ -128,6 +130,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     published = active
     interests.replace(active)
   }
+
+  const refresh = Effect.suspend(() => {
+    // Published at once: what is fetched after a mutation answered is matched by the monitors as they are now.
+    publishInterests()
+    if (refreshing) return Effect.void
+    refreshing = true
+    return Effect.asVoid(Queue.offer(commands, { _tag: "Refresh" }))
+  })
 
   const runChange = Effect.suspend(() => {
     const waiting = change ?? Effect.void
@@ -188,11 +198,11 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     return null
   })
 
-  /** Completes when something comes that an invalidation makes way for, and leaves it in the queue. */
-  const interruption: Effect.Effect<void> = Effect.gen(function* () {
+  /** Completes when something comes that what is sent makes way for, and leaves it in the queue; answers what it is. */
+  const interruption = Effect.fnUntraced(function* (isOver: () => boolean): Effect.fn.Return<Command["_tag"]> {
     while (true) {
       const { _tag } = yield* Queue.peek(commands)
-      if (condition.ending === "leave" || _tag === "Between" || _tag === "TakeBack") return
+      if (condition.ending === "leave" || _tag === "Between" || _tag === "TakeBack" || isOver()) return _tag
       yield* Effect.uninterruptible(
         Effect.andThen(
           Queue.take(commands),
@@ -201,6 +211,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
           }),
         ),
       )
+      // What changed while the command was taken brought no other one.
+      if (isOver()) return _tag
     }
   })
 
@@ -208,13 +220,13 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   const makingWay = Effect.fnUntraced(function* <A>(
     run: Effect.Effect<A, PipelineFault, Scope.Scope>,
     leave: Effect.Effect<void>,
-    until: Effect.Effect<unknown>,
+    isOver: () => boolean,
   ) {
     const fiber = yield* Effect.forkScoped(run)
-    yield* Effect.raceFirst(Effect.asVoid(Fiber.await(fiber)), Effect.asVoid(until))
+    const cut = yield* Effect.raceFirst(Effect.as(Fiber.await(fiber), null), interruption(isOver))
     yield* leave
-    // A stop waits for the attempts under way. Whatever else comes is not kept waiting: they are made again.
-    const grace = condition.ending === "leave" ? options.drainTimeoutMs : 0
+    // Who asks for a change of the rows is not kept waiting: the attempts under way are made again.
+    const grace = cut === "Between" && condition.ending !== "leave" ? 0 : options.drainTimeoutMs
     const exit = yield* Effect.timeoutOption(Fiber.await(fiber), grace)
     if (Option.isSome(exit)) return yield* exit.value
     yield* Fiber.interrupt(fiber)
@@ -240,14 +252,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       invalidation,
       onShown: (position) => hub.shown(network, position),
     })
-    const rewound = yield* makingWay(taking.run, taking.leave, interruption)
+    const rewound = yield* makingWay(taking.run, taking.leave, () => false)
     if (rewound !== null) yield* options.onClaimed.pipe(untilStored(condition.status))
   })
 
   /** Sends retractions while no pipeline runs, until all are sent or something else is to be done. */
-  const sendRetractions = (owned: Ownership, of: RetractionsOf, until: Effect.Effect<unknown>) => {
+  const sendRetractions = (owned: Ownership, of: RetractionsOf, isOver: () => boolean) => {
     const { send, leave } = makeRetractions(retractionsOf(owned), of)
-    return Effect.map(makingWay(send, leave, until), (done) => done === true)
+    return Effect.map(makingWay(send, leave, isOver), (done) => done === true)
   }
 
   /** Looks at the rows and does what follows from them; answers whether there is more to do. */
@@ -269,13 +281,14 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     if (condition.ending !== null) {
       // Its rows go with it: who heard of what was taken back must hear of that first.
       yield* replays.rest(options.drainTimeoutMs)
-      finished = yield* sendRetractions(owned, "deletion", interruption)
+      finished = yield* sendRetractions(owned, "deletion", () => false)
       return !finished
     }
     replays.resume()
     if (condition.paused) {
       condition.status.head = null
-      yield* sendRetractions(owned, "rest", Queue.peek(commands))
+      offered = false
+      yield* sendRetractions(owned, "rest", () => condition.ending !== null || !condition.paused || offered)
       return true
     }
     condition.status.begin()
@@ -304,10 +317,19 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     yield* replays.rest(options.drainTimeoutMs)
   })
 
+  /** Whoever sends without a pipeline has read its rows. */
+  const tellOfOffer = Effect.suspend(() => {
+    if (condition.pipeline !== null) return Effect.void
+    offered = true
+    return refresh
+  })
+
   const offer: Tenure["offer"] = (write) =>
     // No pipeline is opened in between, which would find some of them, or none.
     Effect.uninterruptible(
-      opening.withPermits(1)(Effect.tap(write, (rows) => condition.pipeline?.handOver(rows) ?? Effect.void)),
+      opening
+        .withPermits(1)(Effect.tap(write, (rows) => condition.pipeline?.handOver(rows) ?? Effect.void))
+        .pipe(Effect.tap(tellOfOffer)),
     )
 
   /** Owns the network until it is told to stop. */
@@ -369,14 +391,6 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   const fiber = yield* Effect.forkScoped(
     loop.pipe(Effect.ensuring(Deferred.succeed(ended, undefined)), Effect.annotateLogs({ network })),
   )
-
-  const refresh = Effect.suspend(() => {
-    // Published at once: what is fetched after a mutation answered is matched by the monitors as they are now.
-    publishInterests()
-    if (refreshing) return Effect.void
-    refreshing = true
-    return Effect.asVoid(Queue.offer(commands, { _tag: "Refresh" }))
-  })
 
   const presentTenure = Effect.suspend((): Effect.Effect<Tenure, Conflict | NotOwner> => {
     if (present !== null) return Effect.succeed(present)

@@ -122,7 +122,7 @@ export const makeSinkWorker = (options: SinkWorkerOptions): SinkWorker => {
     /** Waits until it is known how the sink is to be served; false when the pipeline drains before. */
     const untilKnown: Effect.Effect<boolean> = Effect.suspend(() => {
       const { runtime, changed, paused, error } = handle
-      if (paused === null ? runtime !== null : !isDurable) return Effect.succeed(true)
+      if (runner.refusal() !== null || (paused === null && runtime !== null)) return Effect.succeed(true)
       if (!isDurable) status.sinks.set(sink, error ?? "it is being built")
       return Effect.raceFirst(Effect.as(changed, true), Effect.as(draining.begun, false)).pipe(
         Effect.tap(() => Effect.sync(() => status.sinks.delete(sink))),

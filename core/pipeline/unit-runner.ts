@@ -29,6 +29,8 @@ export interface UnitRunnerOptions {
   readonly draining: Draining
   readonly policy: AttemptPolicy
   readonly clock: Clock.Clock
+  /** Why what is owed dies unsent at present, apart from a pause; unless set, it waits. */
+  readonly refusal?: (handle: SinkHandle) => string | null
   /** Is told that the receiver is gone for good; pauses the sink at once. */
   readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
 }
@@ -44,6 +46,8 @@ export interface UnitRunner {
    * @param more whether other units wait behind these
    */
   readonly run: (units: ReadonlyArray<Unit>, more: () => boolean) => Effect.Effect<boolean, StorageError | NotOwner>
+  /** Why units are refused at present, if they are. */
+  readonly refusal: () => string | null
   /** What holds up its units at a time in ms, in words; null while they go out. */
   readonly heldUpBy: (now: number) => string | null
   /** When the last unit had its outcome, in ms; 0 before the first. */
@@ -130,6 +134,12 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       )
     })
 
+  const refusal = (): string | null => {
+    const { paused } = handle
+    if (paused !== null && !isDurable) return `permanent: sink paused: ${paused}`
+    return options.refusal?.(handle) ?? null
+  }
+
   const heldUpBy = (now: number): string | null => {
     const all = [...underWay]
     const longest = now - Math.min(now, ...all.flatMap(({ since }) => since ?? []))
@@ -173,9 +183,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     }
     if (refusing === reason) return
     refusing = reason
-    yield* Effect.logWarning(`deliveries are kept as dead letters, unsent: ${reason}`).pipe(
-      Effect.annotateLogs({ sink }),
-    )
+    yield* Effect.logWarning(`deliveries become dead letters, unsent: ${reason}`).pipe(Effect.annotateLogs({ sink }))
   })
 
   /** Waits for a change of the sink, or a time; false when the pipeline drains. */
@@ -291,9 +299,10 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       if (run.next === run.units.length) return true
       const { runtime, changed, paused } = handle
       const next = run.units[run.next]!
-      if (paused !== null && !isDurable) {
+      const refused = refusal()
+      if (refused !== null) {
         showTrouble(null, next)
-        yield* refuse(run, run.units.length, `permanent: sink paused: ${paused}`)
+        yield* refuse(run, run.units.length, refused)
         continue
       }
       if (runtime === null || paused !== null) {
@@ -325,5 +334,5 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     }
   })
 
-  return { offer, run, heldUpBy, lastOutcomeAt: () => lastOutcomeAt }
+  return { offer, run, refusal, heldUpBy, lastOutcomeAt: () => lastOutcomeAt }
 }

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { Transient } from "../../../../core/index.ts"
+import { Context, Effect, Fiber } from "effect"
+import { DeadLetters, Permanent, Transient } from "../../../../core/index.ts"
 import { endOf } from "../../../../core/model/cursor.ts"
 import { networkNow, resourcesOf, startRuntime } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
-import { definitions, endsInTime, transfer, waitForNetwork } from "../faults/support.ts"
-import { listener, waitForEnd, waitForState, waitForWords } from "./support.ts"
+import { allTransfers, definitions, endsInTime, Gate, transfer, waitForNetwork } from "../faults/support.ts"
+import { isRetraction, listener, waitForEnd, waitForState, waitForWords } from "./support.ts"
 
 /** A network whose sink has a durable buffer, was told of three transfers, and takes something only while `health.up`. */
 const told = Effect.gen(function* () {
@@ -105,4 +105,44 @@ describe("a sink with a durable buffer", () => {
       assert.deepStrictEqual(paused.a.words(), ["+1", "+2", "+3"])
     }),
   )
+})
+
+describe("retractions that are offered again while their network is paused", () => {
+  for (const buffer of ["DURABLE", "MEMORY"] as const) {
+    it.live(`are sent at once, whatever is changed beside them (${buffer})`, () =>
+      Effect.gen(function* () {
+        const feed = new ScriptedFeed()
+        feed.append([transfer(1)], [transfer(2)])
+        const sending = new Gate("closed")
+        let refuses = true
+        let attempts = 0
+        const a = listener("a", {
+          buffer,
+          before: (event) =>
+            Effect.suspend(() => {
+              if (!isRetraction(event)) return Effect.void
+              attempts++
+              return refuses ? Effect.fail(new Permanent({ reason: "no" })) : sending.pass
+            }),
+        })
+        const runtime = yield* startRuntime({ plugins: [scriptedSource(feed)], resources: definitions([a.sink]) })
+        const resources = resourcesOf(runtime)
+        yield* waitForWords(a, ["+1", "+2"])
+        yield* waitForEnd(runtime, 2)
+        yield* resources.pauseNetwork("test")
+        yield* waitForState(runtime, "PAUSED")
+        yield* resources.rewindNetwork("test", endOf(1))
+        yield* waitForNetwork(runtime, "one is dead", ({ deadLetterCount }) => deadLetterCount === 1)
+        yield* waitForState(runtime, "PAUSED")
+        refuses = false
+        assert.strictEqual(yield* Context.get(runtime, DeadLetters).offerRetractions("test", "a"), 1)
+        yield* sending.reached
+        yield* resources.putMonitor({ ...allTransfers(["a"]), id: "more" })
+        yield* resources.deleteMonitor("more")
+        yield* sending.open
+        yield* waitForWords(a, ["+1", "+2", "-2"])
+        assert.strictEqual(attempts, 2)
+      }),
+    )
+  }
 })
