@@ -212,7 +212,9 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
         concerned.push(network.definition.id)
       }
       for (const [i, sink] of set.sinks.entries()) {
-        yield* between(reopened[i]!, sinks.put(sink))
+        // Built before: that may take long, and nothing is sent in between.
+        const swapIn = yield* sinks.build(sink)
+        yield* between(reopened[i]!, swapIn)
         concerned.push(...catalog.networksOfSink(sink.definition.id))
       }
       for (const monitor of set.monitors) {
@@ -245,7 +247,9 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
     const present = yield* storage.resources
     if (present.version === version) return
     const putSink = (sink: Stored<SinkDefinition>) =>
-      Effect.flatMap(reopenedBy(sink), (networks) => between(networks, sinks.put(sink)))
+      Effect.flatMap(sinks.build(sink), (swapIn) =>
+        Effect.flatMap(reopenedBy(sink), (networks) => between(networks, swapIn)),
+      )
     const { concerned, gone } = yield* takeUpResources(present, { catalog, sinks, plugins, putSink, pauses })
     for (const id of gone.networks) {
       yield* supervisors.stop(id, "leave")

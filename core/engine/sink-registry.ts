@@ -22,7 +22,9 @@ export interface SinkRegistry {
   readonly handle: (id: string) => SinkHandle
   /** The longest that one attempt of any of them may take, in ms. */
   readonly longestAttemptMs: () => number
-  /** Builds the sink and swaps it in; one that cannot be built leaves a handle with its error. */
+  /** Builds the sink, and answers what swaps it in; one that cannot be built leaves a handle with its error. */
+  readonly build: (stored: Stored<SinkDefinition>) => Effect.Effect<Effect.Effect<void>>
+  /** Builds the sink and swaps it in. */
   readonly put: (stored: Stored<SinkDefinition>) => Effect.Effect<void>
   readonly remove: (id: string) => Effect.Effect<void>
 }
@@ -57,7 +59,7 @@ export const makeSinkRegistry = Effect.fnUntraced(function* (
   /** Handles of sinks that rows name but no resource does (yet). */
   const orphans = new Map<string, SinkHandle>()
 
-  const put = Effect.fnUntraced(function* (stored: Stored<SinkDefinition>) {
+  const build = Effect.fnUntraced(function* (stored: Stored<SinkDefinition>) {
     const { definition } = stored
     const scope = yield* Scope.fork(parent)
     const { runtime, error } = yield* buildRuntime(plugins, definition).pipe(
@@ -65,6 +67,18 @@ export const makeSinkRegistry = Effect.fnUntraced(function* (
       Effect.provideContext(context),
     )
     if (error !== null) yield* Effect.logError(`sink ${definition.id} is FAILED: ${error}`)
+    return swapIn(stored, scope, runtime, error)
+  })
+
+  const put = (stored: Stored<SinkDefinition>) => Effect.flatten(build(stored))
+
+  const swapIn = Effect.fnUntraced(function* (
+    stored: Stored<SinkDefinition>,
+    scope: Scope.Closeable,
+    runtime: SinkRuntime | null,
+    error: string | null,
+  ) {
+    const { definition } = stored
     const entry = entries.get(definition.id)
     if (entry === undefined) {
       const handle = orphans.get(definition.id) ?? new SinkHandle(null, null)
@@ -92,6 +106,7 @@ export const makeSinkRegistry = Effect.fnUntraced(function* (
     },
     longestAttemptMs: () =>
       Math.max(0, ...[...entries.values()].map(({ handle }) => handle.runtime?.sink.timeoutMs ?? 0)),
+    build,
     put,
     remove: Effect.fnUntraced(function* (id: string) {
       const entry = entries.get(id)
