@@ -74,7 +74,7 @@ describe("a sink that is FAILED", () => {
       assert.deepInclude(yield* networkNow(runtime, "test"), { state: "RUNNING", error: null })
       const shown = yield* sinkNow(runtime)
       assert.strictEqual(shown.state, "FAILED")
-      assert.strictEqual(shown.error, "its secret is not set (and paused: by an operator)")
+      assert.strictEqual(shown.error, "its secret is not set (and paused: by an operator; resumeSink lets it go on)")
       yield* resumeSink("f")
       yield* waitForNetwork(runtime, "it waits again", ({ error }) => error === waiting)
       feed.append([transfer(3)])
