@@ -271,8 +271,10 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
     discard: Effect.fn("DeadLetters.discard")(function* (id) {
       const { network, seq } = yield* keyOf(id)
       const { owner, replays } = yield* tenureOf(network)
-      if (replays.isUnderWay(seq)) return yield* underWay(id)
-      if ((yield* storage.discard(owner, [seq])) === 0) return yield* missing(id)
+      const discarded = yield* replays.holding([seq], (held): Change<number> =>
+        held.length === 0 ? Effect.fail(underWay(id)) : storage.discard(owner, held),
+      )
+      if (discarded === 0) return yield* missing(id)
       yield* Effect.logInfo("a dead letter was discarded on request").pipe(Effect.annotateLogs({ network }))
     }),
 
@@ -285,11 +287,11 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
       yield* walk(filter, (page) => {
         const known = page.slice(0, left)
         left -= known.length
-        const seqs = known
-          .filter(isMeant(filter))
-          .map(({ seq }) => seq)
-          .filter((seq) => !replays.isUnderWay(seq))
-        return Effect.map(seqs.length === 0 ? Effect.succeed(0) : storage.discard(owner, seqs), (count) => {
+        const seqs = known.filter(isMeant(filter)).map(({ seq }) => seq)
+        const discard = replays.holding(seqs, (held) =>
+          held.length === 0 ? Effect.succeed(0) : storage.discard(owner, held),
+        )
+        return Effect.map(discard, (count) => {
           discarded += count
           return left > 0
         })

@@ -379,10 +379,10 @@ export class Storage extends Context.Service<
     readonly deadLetter: (network: string, seq: number) => Read<DeadLetterRow | null>
     /**
      * How the replay of a dead letter ended: one that was delivered is a letter no more, one that failed keeps its place and
-     * its time, with the new attempts and reason. What is no letter any more stays as it is. Until it ended, a letter that is
-     * replayed is a letter like any other.
+     * its time, with the new attempts and reason. What is no letter any more stays as it is, and the answer is false. Until
+     * it ended, a letter that is replayed is a letter like any other.
      */
-    readonly replayed: (owner: Owner, outcome: Outcome) => Write<void>
+    readonly replayed: (owner: Owner, outcome: Outcome) => Write<boolean>
     /** Gives dead letters up; how many there were. Their matches can still be retracted. */
     readonly discard: (owner: Owner, seqs: ReadonlyArray<number>) => Write<number>
     /**

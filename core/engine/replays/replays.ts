@@ -41,6 +41,14 @@ export interface Replays {
   readonly send: (letter: Letter, policy: AttemptPolicy) => Effect.Effect<Replayed, Fault>
   /** Whether the replay of a row has begun and is not over. */
   readonly isUnderWay: (seq: number) => boolean
+  /**
+   * Runs what takes letters away. It is given those of them whose replay is not under way; none of these is sent before it
+   * ended.
+   */
+  readonly holding: <A, E>(
+    seqs: ReadonlyArray<number>,
+    take: (held: ReadonlyArray<number>) => Effect.Effect<A, E>,
+  ) => Effect.Effect<A, E>
   /** No replay begins any more, and one that waits for another attempt ends. */
   readonly leave: () => void
   /**
@@ -86,6 +94,7 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
   const scope = yield* Effect.scope
   const turns = new Map<string, Semaphore.Semaphore>()
   const underWay = new Set<number>()
+  const holds = new Set<{ readonly seqs: ReadonlySet<number>; readonly over: Latch.Latch }>()
   const idle = Latch.makeUnsafe(true)
   const resumed = Latch.makeUnsafe(true)
   let resting = false
@@ -144,12 +153,14 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
   const write = (letter: DeadLetterRow, outcome: Omit<Outcome, "seq">) =>
     storage.replayed(owner, { seq: letter.seq, ...outcome }).pipe(
       untilStored(status),
-      Effect.tap(() =>
-        Effect.sync(() =>
-          metrics.count("deliveries", 1, { sink: letter.sink, kind: letter.kind, outcome: outcome.state }),
-        ),
+      Effect.tap((written) =>
+        Effect.sync(() => {
+          if (written) metrics.count("deliveries", 1, { sink: letter.sink, kind: letter.kind, outcome: outcome.state })
+        }),
       ),
     )
+
+  const taken: Replayed = { _tag: "Refused", why: "NOT_FOUND" }
 
   /** Sends a letter, and writes what came of it. */
   const deliver = Effect.fnUntraced(function* (
@@ -166,11 +177,15 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     if (result._tag === "GivenUp") return { _tag: "Left", reason: sinkRefusal(sink, handle) ?? cutShort }
     const tried = letter.attempts + result.attempts
     if (result._tag === "Delivered") {
-      yield* write(letter, { state: "delivered", attempts: tried, reason: null })
+      const written = yield* write(letter, { state: "delivered", attempts: tried, reason: null })
+      if (!written) {
+        yield* Effect.logWarning("a replay was delivered whose letter was taken away meanwhile")
+        return taken
+      }
       yield* Effect.logInfo("a dead letter was delivered by a replay")
       return { _tag: "Delivered" }
     }
-    yield* write(letter, { state: "dead", attempts: tried, reason: result.reason })
+    if (!(yield* write(letter, { state: "dead", attempts: tried, reason: result.reason }))) return taken
     yield* Effect.logWarning(`a replay failed, the dead letter is kept: ${result.reason}`)
     return { _tag: "Dead" }
   })
@@ -185,7 +200,7 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     if (refusal !== null) return { _tag: "Left", reason: refusal }
     if (policy.next(handle.runtime!) === null) return { _tag: "Left", reason: sinkDown(sink) }
     const letter = yield* storage.deadLetter(network, seq)
-    if (letter === null) return { _tag: "Refused", why: "NOT_FOUND" }
+    if (letter === null) return taken
     const why = noReplay(letter)
     if (why !== null) return { _tag: "Refused", why }
     return yield* deliver(letter, letter.payload!, policy, during).pipe(
@@ -198,6 +213,8 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
       if (isEnded) return Effect.succeed({ _tag: "Left", reason: stopped })
       if (resting) return Effect.andThen(resumed.await, whenAllowed(letter, policy))
       const { seq } = letter
+      const hold = holds.values().find(({ seqs }) => seqs.has(seq))
+      if (hold !== undefined) return Effect.andThen(hold.over.await, whenAllowed(letter, policy))
       underWay.add(seq)
       idle.closeUnsafe()
       return Effect.ensuring(
@@ -222,6 +239,19 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
       return Exit.hasInterrupts(exit) ? { _tag: "Left", reason: ended } : yield* exit
     }),
     isUnderWay: (seq) => underWay.has(seq),
+    holding: (seqs, take) =>
+      Effect.suspend(() => {
+        const held = seqs.filter((seq) => !underWay.has(seq))
+        const hold = { seqs: new Set(held), over: Latch.makeUnsafe(false) }
+        holds.add(hold)
+        return Effect.ensuring(
+          take(held),
+          Effect.sync(() => {
+            holds.delete(hold)
+            hold.over.openUnsafe()
+          }),
+        )
+      }),
     leave,
     rest: Effect.fnUntraced(function* (deadlineMs: number) {
       leave()

@@ -46,16 +46,17 @@ export const readDeadLetterCounts = (
     (found) => found.map(([sink, monitor, letters]) => ({ sink, monitor, letters })),
   )
 
-/** Writes how the replay of a dead letter ended. */
+/** Writes how the replay of a dead letter ended; false if it was a letter no more. */
 export const replayed = (
   { session, network }: Group,
   { seq, state, attempts, reason }: Outcome,
   now: number,
-): Effect.Effect<void, QueryFailed> =>
-  Effect.asVoid(
+): Effect.Effect<boolean, QueryFailed> =>
+  Effect.map(
     state === "delivered"
       ? session.run(sql.replayDelivered, [attempts, now, seq, network.id])
       : session.run(sql.replayFailed, [attempts, reason === null ? null : storable(reason), seq, network.id]),
+    (rows) => rows > 0,
   )
 
 /** Gives dead letters up; how many there were. */

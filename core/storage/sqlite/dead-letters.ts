@@ -42,9 +42,12 @@ export const makeDeadLetterWrites = (native: Native) => {
   const offer = native.prepare(sql.offerRetraction)
 
   return {
-    replayed: (network: NetworkRow, { seq, state, attempts, reason }: Outcome, now: number): void => {
-      if (state === "delivered") delivered.run(attempts, now, seq, network.id)
-      else failed.run(attempts, reason, seq, network.id)
+    replayed: (network: NetworkRow, { seq, state, attempts, reason }: Outcome, now: number): boolean => {
+      const written =
+        state === "delivered"
+          ? delivered.run(attempts, now, seq, network.id)
+          : failed.run(attempts, reason, seq, network.id)
+      return written.changes > 0
     },
 
     discard: (network: NetworkRow, seqs: ReadonlyArray<number>, now: number): number =>

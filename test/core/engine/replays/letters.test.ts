@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { Permanent, Transient } from "../../../../core/index.ts"
 import { networkNow, resourcesOf } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
@@ -91,6 +91,29 @@ describe("a dead letter", () => {
         assert.deepStrictEqual(a.words(), ["+1"])
       }),
   )
+
+  for (const first of ["discard", "replay"] as const) {
+    it.live(
+      `that is discarded and replayed at the same time, the ${first} first, is either gone unsent or delivered`,
+      () =>
+        Effect.gen(function* () {
+          const a = refuser("a")
+          const { runtime, letters, deadLetters } = yield* startWithLetters(5, [a])
+          a.accept()
+          for (const { id } of letters) {
+            const before = a.offered.length
+            const acts = { discard: Effect.exit(deadLetters.discard(id)), replay: Effect.exit(deadLetters.replay(id)) }
+            const { discard, replay } = yield* Effect.all(
+              first === "discard" ? acts : { replay: acts.replay, discard: acts.discard },
+              { concurrency: "unbounded" },
+            )
+            assert.notStrictEqual(Exit.isSuccess(discard), Exit.isSuccess(replay))
+            assert.strictEqual(a.offered.length - before, Exit.isSuccess(replay) ? 1 : 0)
+          }
+          assert.deepStrictEqual(yield* lettersOf(runtime), [])
+        }),
+    )
+  }
 
   it.live("says that it cannot be replayed while its sink is paused or missing", () =>
     Effect.gen(function* () {

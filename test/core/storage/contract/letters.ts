@@ -53,7 +53,7 @@ export const letters = (test: Test): void => {
       const { storage, owner, rows } = yield* dead()
       const before = yield* list(storage)
       const { seq } = rows[2]!
-      yield* storage.replayed(owner, { seq, state: "dead", attempts: 4, reason: "transient: again" })
+      assert.isTrue(yield* storage.replayed(owner, { seq, state: "dead", attempts: 4, reason: "transient: again" }))
       assert.deepStrictEqual(
         yield* list(storage),
         before.map((letter) => (letter.seq === seq ? { ...letter, attempts: 4, reason: "transient: again" } : letter)),
@@ -65,11 +65,11 @@ export const letters = (test: Test): void => {
     Effect.gen(function* () {
       const { storage, owner, rows } = yield* dead()
       const { seq } = rows[6]!
-      yield* storage.replayed(owner, { seq, state: "delivered", attempts: 2, reason: null })
+      assert.isTrue(yield* storage.replayed(owner, { seq, state: "delivered", attempts: 2, reason: null }))
       assert.isNull(yield* storage.deadLetter("net", seq))
       assert.lengthOf(yield* list(storage), 7)
       // What is no letter stays as it is.
-      yield* storage.replayed(owner, { seq, state: "dead", attempts: 9, reason: "transient: late" })
+      assert.isFalse(yield* storage.replayed(owner, { seq, state: "dead", attempts: 9, reason: "transient: late" }))
       assert.lengthOf(yield* list(storage), 7)
       yield* takeBack(owner, at(3))
       assert.deepStrictEqual(ids(yield* storage.owed("net", "log", all)), ["m-4-0"])
@@ -95,7 +95,7 @@ export const letters = (test: Test): void => {
       const before = yield* list(storage)
       const { seq } = rows[0]!
       for (const state of ["dead", "delivered"] as const) {
-        yield* storage.replayed(other.owner, { seq, state, attempts: 9, reason: null })
+        assert.isFalse(yield* storage.replayed(other.owner, { seq, state, attempts: 9, reason: null }))
       }
       assert.strictEqual(yield* storage.discard(other.owner, [seq]), 0)
       assert.isNull(yield* storage.deadLetter("other", seq))
