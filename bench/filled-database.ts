@@ -24,8 +24,8 @@ export const fill = (native: Native, rows: number): Filled => {
     (pk, id, life, network, monitor, revision, primary_pos, secondary_pos, event_time, position, late, ended, payload)
     VALUES (?, ?, 1, 'net', ?, 'r', ?, 0, ?, ?, 0, 0, ?)`)
   const delivery = native.prepare(`INSERT INTO deliveries
-    (seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, dead_monitor, reason)
-    VALUES (?, 'net', 'sink', ?, 'match', ?, 0, ?, 1, 1, 1, ?, ?, ?, ?)`)
+    (seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at, settled_at, died, dead_monitor, dead_kind, reason)
+    VALUES (?, 'net', 'sink', ?, 'match', ?, 0, ?, 1, 1, 1, ?, ?, ?, ?, ?)`)
   const hit =
     native.prepare(`INSERT INTO gate_hits (pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos,
     event_time, window_ms, consumed, kept_primary, kept_secondary, payload)
@@ -37,9 +37,9 @@ export const fill = (native: Native, rows: number): Filled => {
     for (let n = start; n < Math.min(start + GROUP, rows + 1); n++) {
       hit.run(n, monitor(n), id(n), n, n, n, "x")
       match.run(n, id(n), monitor(n), n, n, n, payload)
-      if (n > rows - OWED) delivery.run(n, n, n, "pending", null, null, null, null)
-      else if (n % Math.floor(rows / DEAD) === 0) delivery.run(n, n, n, "dead", 1, n, monitor(n), "transient")
-      else delivery.run(n, n, n, "delivered", 1, null, null, null)
+      if (n > rows - OWED) delivery.run(n, n, n, "pending", null, null, null, null, null)
+      else if (n % Math.floor(rows / DEAD) === 0) delivery.run(n, n, n, "dead", 1, n, monitor(n), "match", "transient")
+      else delivery.run(n, n, n, "delivered", 1, null, null, null, null)
       if (n > rows - ANCHORS) anchor.run(n, id(n))
     }
     native.exec("COMMIT")

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
-import { type DeadLetterFilter, type NewMatch, Storage } from "../../core/storage/storage.ts"
+import { type LetterFilter, type NewMatch, Storage } from "../../core/storage/storage.ts"
 import { contend } from "../contender.ts"
 
 /** Times what an operator asks of dead letters, when there are few and when there are many. */
@@ -20,10 +20,12 @@ const ROUNDS = 7
 const GROUP = 100
 const PAGE = 50
 
-const questions: Readonly<Record<string, Omit<DeadLetterFilter, "network">>> = {
+const questions: Readonly<Record<string, Omit<LetterFilter, "network">>> = {
   "of a network": {},
   "of a sink": { sink: "sink-1" },
   "of a monitor": { monitor: "monitor-3" },
+  "of a kind": { kind: "match" },
+  "taken back": { ended: true },
   "of a sink and a monitor": { sink: "sink-1", monitor: "monitor-3" },
 }
 
@@ -58,7 +60,7 @@ const fill = Effect.fnUntraced(function* (letters: number) {
 })
 
 /** A page in the middle of the list, and how many there are in all. */
-const ask = Effect.fnUntraced(function* (storage: Storage["Service"], filter: DeadLetterFilter, after: number) {
+const ask = Effect.fnUntraced(function* (storage: Storage["Service"], filter: LetterFilter, after: number) {
   const started = performance.now()
   for (let i = 0; i < CALLS; i++) {
     yield* storage.deadLetters(filter, { after, limit: PAGE })

@@ -5,6 +5,7 @@ import { open } from "../../core/storage/postgres/open.ts"
 import { deadLetterCountSql, deadLettersSql, owedCountSql, sql } from "../../core/storage/postgres/sql.ts"
 import { type Postgres, postgres } from "../../test/support/postgres.ts"
 import { contend } from "../contender.ts"
+import { letterKinds } from "../../core/storage/tuples/dead-letter.ts"
 import type { StatementTimes } from "./statements.ts"
 
 /**
@@ -36,11 +37,12 @@ const fill = (first: number, last: number, rows: number): ReadonlyArray<string> 
       CASE n % 10 WHEN 0 THEN n END, CASE n % 10 WHEN 0 THEN 0 END, repeat('x', 300)
     FROM generate_series(${first}, ${last}) n`,
   `INSERT INTO deliveries (seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at,
-      settled_at, died, dead_monitor)
+      settled_at, died, dead_monitor, dead_kind)
     SELECT n, 'net', 'sink', n, CASE WHEN is_dead AND n % 3 = 0 THEN 'retracted' ELSE 'match' END, n, 0,
       CASE WHEN n > ${rows - OWED} THEN 'pending' WHEN is_dead THEN 'dead' ELSE 'delivered' END, 1, 1, 1,
       CASE WHEN n <= ${rows - OWED} THEN 1 END, CASE WHEN is_dead THEN n END,
-      CASE WHEN is_dead THEN 'monitor-' || n % 10 END
+      CASE WHEN is_dead THEN 'monitor-' || n % 10 END,
+      CASE WHEN is_dead THEN CASE WHEN n % 3 = 0 THEN 'retracted' ELSE 'match' END END
     FROM (SELECT n, n <= ${rows - OWED} AND n % ${Math.floor(rows / 200)} = 0 AS is_dead
       FROM generate_series(${first}, ${last}) n) made`,
   `INSERT INTO gate_hits (pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time, window_ms,
@@ -179,8 +181,11 @@ const statementsOf = (newest: number): Readonly<Record<string, readonly [string,
     deliveriesOf: [sql.deliveriesOf, (i) => ["net", from(recent(i)), from(recent(i))]],
     letGo: [sql.letGo, (i) => [1, owed(i)]],
     reviveDead: [sql.reviveDead, (i) => ["net", recent(i), 0, 100]],
-    deadLetters: [deadLettersSql({ sink: false, monitor: false }), () => ["net", 0, 50]],
-    deadLettersOf: [deadLettersSql({ sink: true, monitor: true }), (i) => ["net", "sink", monitor(i), 0, 50]],
+    deadLetters: [deadLettersSql({ sink: false, monitor: false, kinds: letterKinds }), () => [50, 0, "net"]],
+    deadLettersOf: [
+      deadLettersSql({ sink: true, monitor: true, kinds: ["match"] }),
+      (i) => [50, 0, "net", "sink", monitor(i)],
+    ],
     deadLetterCount: [deadLetterCountSql({ network: true, sink: false, monitor: false }), () => ["net"]],
     deadLetter: [sql.deadLetter, (i) => [dead(i), "net"]],
     replayDelivered: [sql.replayDelivered, (i) => [1, 1, dead(i), "net"]],

@@ -1,7 +1,13 @@
 import { Context, Effect, Fiber, Layer } from "effect"
 import { byDefinition } from "../pipeline/attempt-policy.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import { type DeadLetterFilter, type DeadLetterRow, type NoReplay, Storage } from "../storage/storage.ts"
+import {
+  type DeadLetterFilter,
+  type DeadLetterRow,
+  type LetterFilter,
+  type NoReplay,
+  Storage,
+} from "../storage/storage.ts"
 import { noReplay } from "../storage/tuples/dead-letter.ts"
 import { deadLetterCursor, deadLetterId, parseDeadLetterCursor, parseDeadLetterId } from "./dead-letter-id.ts"
 import { Engine } from "./engine.ts"
@@ -9,7 +15,7 @@ import { Conflict, InvalidPosition, NotFound, NotReplayable } from "./error.ts"
 import { type BulkOutcome, replayAll } from "./replays/replay-all.ts"
 import { sinkRefusal } from "./replays/sink-refusal.ts"
 
-export type { NoReplay }
+export type { LetterFilter, NoReplay }
 
 export interface DeadLetter extends DeadLetterRow {
   /** Opaque and stable. */
@@ -26,13 +32,6 @@ export interface DeadLetterPage {
   readonly endCursor: string | null
   /** How many there are on all pages. */
   readonly totalCount: number
-}
-
-/** Which dead letters are meant. */
-export interface LetterFilter extends DeadLetterFilter {
-  readonly kind?: DeadLetterRow["kind"]
-  /** Whether their matches were taken back. */
-  readonly ended?: boolean
 }
 
 export interface DeadLettersRequest extends LetterFilter {
@@ -117,17 +116,6 @@ const placeOf = (after: string | null) => {
   return died === null ? Effect.fail(badCursor) : Effect.succeed(died)
 }
 
-const isMeant =
-  ({ kind, ended }: LetterFilter) =>
-  (row: DeadLetterRow): boolean =>
-    (kind === undefined || row.kind === kind) && (ended === undefined || row.ended === ended)
-
-const storedFilter = ({ network, sink, monitor }: LetterFilter): DeadLetterFilter => ({
-  network,
-  ...(sink === undefined ? {} : { sink }),
-  ...(monitor === undefined ? {} : { monitor }),
-})
-
 const makeDeadLetters = Effect.fnUntraced(function* () {
   const storage = yield* Storage
   const { catalog, sinks, supervisor, endReplays } = yield* Engine
@@ -191,32 +179,12 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
   ) {
     let after = 0
     while (true) {
-      const page = yield* storage.deadLetters(storedFilter(filter), { after, limit: STEP })
+      const page = yield* storage.deadLetters(filter, { after, limit: STEP })
       const goesOn = yield* onPage(page)
       if (!goesOn || page.length < STEP) return
       after = page.at(-1)!.died
       yield* Effect.yieldNow
     }
-  })
-
-  /** The letters behind one, one more than a page holds, and how many there are on all pages. */
-  const listed = Effect.fnUntraced(function* (filter: LetterFilter, after: number, limit: number) {
-    const stored = storedFilter(filter)
-    if (filter.kind === undefined && filter.ended === undefined) {
-      const rows = yield* storage.deadLetters(stored, { after, limit })
-      return { rows, totalCount: yield* storage.deadLetterCount(stored) }
-    }
-    const rows: Array<DeadLetterRow> = []
-    let totalCount = 0
-    yield* walk(filter, (page) =>
-      Effect.sync(() => {
-        const meant = page.filter(isMeant(filter))
-        totalCount += meant.length
-        rows.push(...meant.filter(({ died }) => died > after).slice(0, limit - rows.length))
-        return true
-      }),
-    )
-    return { rows, totalCount }
   })
 
   return DeadLetters.of({
@@ -225,7 +193,8 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
       const place = yield* placeOf(after)
       yield* checkNames(filter)
       const limit = Math.max(1, Math.min(first, MAX_PAGE))
-      const { rows, totalCount } = yield* listed(filter, place, limit + 1)
+      const rows = yield* storage.deadLetters(filter, { after: place, limit: limit + 1 })
+      const totalCount = yield* storage.deadLetterCount(filter)
       const view = yield* viewsOf(filter.network)
       const items = rows.slice(0, limit).map((row) => ({ cursor: deadLetterCursor(row.died), node: view(row) }))
       return { items, hasNextPage: rows.length > limit, endCursor: items.at(-1)?.cursor ?? null, totalCount }
@@ -282,12 +251,12 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
       const { owner, replays } = yield* tenureOf(filter.network)
       yield* checkNames(filter)
       // What dies meanwhile, nobody has seen yet.
-      let left = yield* storage.deadLetterCount(storedFilter(filter))
+      let left = yield* storage.deadLetterCount(filter)
       let discarded = 0
       yield* walk(filter, (page) => {
         const known = page.slice(0, left)
         left -= known.length
-        const seqs = known.filter(isMeant(filter)).map(({ seq }) => seq)
+        const seqs = known.map(({ seq }) => seq)
         const discard = replays.holding(seqs, (held) =>
           held.length === 0 ? Effect.succeed(0) : storage.discard(owner, held),
         )

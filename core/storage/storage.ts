@@ -251,6 +251,13 @@ export interface DeadLetterFilter {
   readonly monitor?: string
 }
 
+/** Dead letters by what they are, too. */
+export interface LetterFilter extends DeadLetterFilter {
+  readonly kind?: DeadLetterRow["kind"]
+  /** Whether their matches were taken back. */
+  readonly ended?: boolean
+}
+
 export interface PruneInput {
   /** In primaries. */
   readonly journalDepth: number
@@ -369,11 +376,18 @@ export class Storage extends Context.Service<
     /** Every network that the feed has ever known, deleted ones left out. */
     readonly feedStates: (network?: string) => Read<ReadonlyArray<FeedState>>
 
+    /** In the order of dying, behind a place in it. */
     readonly deadLetters: (
-      filter: DeadLetterFilter,
+      filter: LetterFilter,
       page: { readonly after: number; readonly limit: number },
     ) => Read<ReadonlyArray<DeadLetterRow>>
-    readonly deadLetterCount: (filter: DeadLetterFilter) => Read<number>
+    /** As cheap with a million letters as with one. */
+    readonly deadLetterCount: (filter: LetterFilter) => Read<number>
+    /** How many of the next ones there are, up to `limit`, and the place of the last of them: read from an index alone. */
+    readonly deadLettersBetween: (
+      filter: LetterFilter,
+      page: { readonly after: number; readonly upTo: number; readonly limit: number },
+    ) => Read<{ readonly letters: number; readonly last: number }>
     /** How many there are of each sink and monitor that has any; as cheap with a million letters as with one. */
     readonly deadLetterCounts: (network: string) => Read<ReadonlyArray<DeadLetterCount>>
     readonly deadLetter: (network: string, seq: number) => Read<DeadLetterRow | null>

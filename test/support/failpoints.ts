@@ -37,6 +37,7 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   feedStates: [],
   deadLetters: [],
   deadLetterCount: [],
+  deadLettersBetween: [],
   deadLetter: [],
   deadLetterCounts: [],
   replayed: ["replayed"],

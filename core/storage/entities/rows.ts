@@ -75,6 +75,7 @@ export const DeliveryEntity = defineEntity({
     settledAt: p.bigint("number").fieldName("settled_at").nullable(),
     died: p.bigint("number").nullable(),
     deadMonitor: p.text().fieldName("dead_monitor").nullable(),
+    deadKind: p.text().fieldName("dead_kind").nullable(),
     reason: p.text().nullable(),
   },
 })
@@ -109,6 +110,7 @@ export const DeadLetterCountEntity = defineEntity({
     network: p.text().primary(),
     sink: p.text().primary(),
     monitor: p.text().primary(),
+    kind: p.text().primary(),
     letters: p.bigint("number"),
   },
 })

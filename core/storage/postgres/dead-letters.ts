@@ -1,32 +1,49 @@
 import { Effect } from "effect"
-import type { DeadLetterCount, DeadLetterFilter, DeadLetterRow, DeliveryRow, Outcome } from "../storage.ts"
+import type { DeadLetterCount, DeadLetterRow, DeliveryRow, LetterFilter, Outcome } from "../storage.ts"
 import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
 import type { Group } from "./group.ts"
-import { deadLetterCountSql, deadLettersSql, sql } from "./sql.ts"
+import { deadLetterCountSql, deadLettersSql, lettersBetweenSql, sql } from "./sql.ts"
 import { storable } from "./text.ts"
 
 export const readDeadLetters = (
   session: Session,
-  filter: DeadLetterFilter,
+  filter: LetterFilter,
   page: { readonly after: number; readonly limit: number },
-): Effect.Effect<ReadonlyArray<DeadLetterRow>, QueryFailed> =>
-  Effect.map(
-    session.all<DeadLetterTuple>(deadLettersSql(filterParts(filter)), [
-      ...filterValues(filter),
-      page.after,
-      page.limit,
-    ]),
+): Effect.Effect<ReadonlyArray<DeadLetterRow>, QueryFailed> => {
+  const parts = filterParts(filter)
+  if (parts.kinds.length === 0) return Effect.succeed([])
+  return Effect.map(
+    session.all<DeadLetterTuple>(deadLettersSql(parts), [page.limit, page.after, ...filterValues(filter)]),
     (found) => found.map(toDeadLetterRow),
   )
+}
 
-export const countDeadLetters = (session: Session, filter: DeadLetterFilter): Effect.Effect<number, QueryFailed> =>
-  Effect.map(
-    session.all<readonly [number]>(deadLetterCountSql({ network: true, ...filterParts(filter) }), filterValues(filter)),
-    ([row]) => row![0],
+export const countLettersBetween = (
+  session: Session,
+  filter: LetterFilter,
+  page: { readonly after: number; readonly upTo: number; readonly limit: number },
+): Effect.Effect<{ readonly letters: number; readonly last: number }, QueryFailed> => {
+  const parts = filterParts(filter)
+  if (parts.kinds.length === 0) return Effect.succeed({ letters: 0, last: 0 })
+  return Effect.map(
+    session.all<readonly [letters: number, last: number]>(lettersBetweenSql(parts), [
+      page.limit,
+      page.after,
+      ...filterValues(filter),
+      page.upTo,
+    ]),
+    ([counted]) => ({ letters: Number(counted![0]), last: Number(counted![1]) }),
   )
+}
+
+export const countDeadLetters = (session: Session, filter: LetterFilter): Effect.Effect<number, QueryFailed> => {
+  const { kinds, ...by } = filterParts(filter)
+  const text = deadLetterCountSql({ network: true, ...by }, kinds)
+  return Effect.map(session.all<readonly [number]>(text, filterValues(filter)), ([row]) => row![0])
+}
 
 export const readDeadLetter = (
   session: Session,

@@ -5,6 +5,7 @@ import type { ResourceChanges } from "../stored.ts"
 import { connection as makeConnection } from "./connection.ts"
 import {
   countDeadLetters,
+  countLettersBetween,
   discard,
   offerRetractions,
   readDeadLetter,
@@ -125,6 +126,8 @@ const make = Effect.fnUntraced(function* (
 
     deadLetters: (filter, page) => read("deadLetters", (session) => readDeadLetters(session, filter, page)),
     deadLetterCount: (filter) => read("deadLetterCount", (session) => countDeadLetters(session, filter)),
+    deadLettersBetween: (filter, page) =>
+      read("deadLettersBetween", (session) => countLettersBetween(session, filter, page)),
     deadLetter: (network, seq) => read("deadLetter", (session) => readDeadLetter(session, network, seq)),
     deadLetterCounts: (network) => read("deadLetterCounts", (session) => readDeadLetterCounts(session, network)),
     replayed: (owner, outcome) => at((now) => writeAs("replayed", owner, (group) => replayed(group, outcome, now))),

@@ -1,5 +1,6 @@
 import type { EntityManager } from "@mikro-orm/postgresql"
 import { RESET_PIPELINE } from "../network-row.ts"
+import { letterKinds } from "../tuples/dead-letter.ts"
 
 type Bound = string | number
 
@@ -94,7 +95,7 @@ const letGo = async (
           WHERE ${where} AND d.${order} > ? ORDER BY d.${order} LIMIT ${CHUNK}),
         released AS (
           UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
-            settled_at = ?, died = NULL, dead_monitor = NULL
+            settled_at = ?, died = NULL, dead_monitor = NULL, dead_kind = NULL
           WHERE seq = ANY(ARRAY(SELECT seq FROM chosen)))
       SELECT count(*) AS rows, max(place) AS last FROM chosen`,
       [...values, after, now],
@@ -139,6 +140,8 @@ export const releaseRows = async (
       const values = [network, sink, ...("sink" in by ? [] : own)]
       await letGo(em, "seq", `d.network = ? AND d.sink = ? AND d.settled_at IS NULL${monitor}`, values, now)
     }
-    await letGo(em, "died", `d.network = ?${dead}`, [network, ...own], now)
+    for (const kind of letterKinds) {
+      await letGo(em, "died", `d.network = ?${dead} AND d.dead_kind = ?`, [network, ...own, kind], now)
+    }
   }
 }

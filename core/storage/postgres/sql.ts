@@ -1,3 +1,5 @@
+import { letterKinds, type LetterParts } from "../tuples/dead-letter.ts"
+
 /**
  * Every statement of the hot path, planned once for a connection and without statistics (see session.ts). What looks up
  * rows by the items of an array does so in a LATERAL part, or by the key alone: the planner then has no way to go through
@@ -20,15 +22,14 @@ export const pipelineColumns = `epoch, deleted, lease_owner, lease_until, minted
   checkpoint_primary, checkpoint_secondary, checkpoint_at, feed_position,
   start_primary, start_secondary, high_primary, swept_primary, pruned_primary, paused, invalidations`
 
-/** What a letter that is given up becomes, at the time that is this parameter. */
 /** What a retraction that died becomes when it is owed again. */
-const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL`
+const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL, dead_kind = NULL`
 
 /** That no later life of a match stands, for which the receiver would take its retraction. */
 const standsNoMore = `NOT EXISTS (SELECT 1 FROM matches later WHERE later.network = m.network AND later.primary_pos = m.primary_pos
       AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)`
 
-const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, reason`
+const deliveryColumns = `seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, dead_kind, reason`
 
 /** The rows of deliveries from arrays, behind `first` parameters of which $1 is the network, $2 the time and $3 the kind. */
 const deliveriesFrom = (first: number): string => {
@@ -36,26 +37,31 @@ const deliveriesFrom = (first: number): string => {
   const arrays = types.map((type, i) => `$${first + 1 + i}::${type}[]`)
   return `INSERT INTO deliveries (${deliveryColumns})
     SELECT u.seq, $1, u.sink, u.pk, $3, u.p, u.s, u.state, 0, u.slot, u.digest, $2,
-      CASE u.state WHEN 'dead' THEN $2::bigint END, u.died, u.dead_monitor, u.reason
+      CASE u.state WHEN 'dead' THEN $2::bigint END, u.died, u.dead_monitor,
+      CASE u.state WHEN 'dead' THEN $3 END, u.reason
     FROM unnest(${arrays.join(", ")}) u(seq, sink, pk, p, s, state, slot, digest, died, dead_monitor, reason)`
 }
 
-export interface DeadFilter {
-  readonly sink: boolean
-  readonly monitor: boolean
-}
-
-/** Parameters: network, sink if filtered, monitor if filtered, died; answers the number of the last one too. */
-const deadWhere = ({ sink, monitor }: DeadFilter) => {
-  let last = 1
+/**
+ * The next letters in the order of dying: of each kind a page is read in the order of its index, and no more are sorted.
+ * Parameters: limit, after, and those of the filter.
+ */
+const lettersSql = ({ sink, monitor, kinds }: LetterParts, columns: string, joined = "", upTo = ""): string => {
+  let last = 2
   const next = () => `$${++last}`
   const where = [
-    "d.network = $1",
+    `d.network = ${next()}`,
     ...(sink ? [`d.sink = ${next()}`] : []),
     ...(monitor ? [`d.dead_monitor = ${next()}`] : []),
-    `d.died > ${next()}`,
-  ]
-  return { where: where.join(" AND "), last }
+    "d.died > $2",
+    ...(upTo === "" ? [] : [`d.died <= ${next()}`]),
+  ].join(" AND ")
+  const [first, ...others] = kinds.map(
+    (kind) => `SELECT ${columns} FROM deliveries d ${joined} WHERE ${where} AND d.dead_kind = '${kind}'
+      ORDER BY d.died LIMIT $1`,
+  )
+  if (others.length === 0) return first!
+  return `(${[first, ...others].join(") UNION ALL (")}) ORDER BY died LIMIT $1`
 }
 
 export const sql = {
@@ -122,7 +128,8 @@ export const sql = {
       digest = coalesce(u.digest, d.digest),
       settled_at = CASE u.state WHEN 'offered' THEN NULL ELSE $2::bigint END,
       died = u.died,
-      dead_monitor = CASE u.state WHEN 'dead' THEN (SELECT m.monitor FROM matches m WHERE m.pk = d.match_pk) END
+      dead_monitor = CASE u.state WHEN 'dead' THEN (SELECT m.monitor FROM matches m WHERE m.pk = d.match_pk) END,
+      dead_kind = CASE u.state WHEN 'dead' THEN d.kind END
     FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::text[])
       u(seq, state, attempts, reason, died, digest)
     WHERE d.seq = u.seq AND coalesce(d.network) = $1 AND coalesce(d.settled_at, -1) = -1
@@ -149,6 +156,7 @@ export const sql = {
     ORDER BY u.place, n.seq`,
   letGo: `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
     settled_at = $1 WHERE seq = ANY($2::bigint[])`,
+  endLetters: `UPDATE deliveries SET dead_kind = 'ended' WHERE seq = ANY($1::bigint[])`,
   reviveDead: `UPDATE deliveries SET ${owedAgain}
     WHERE seq = ANY(ARRAY(SELECT d.seq FROM deliveries d ${matchOf} WHERE d.network = $1 AND d.kind = 'retracted'
       AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= ($2, $3) AND ${standsNoMore}
@@ -168,14 +176,14 @@ export const sql = {
 
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf}
     WHERE d.seq = $1 AND coalesce(d.network) = $2 AND coalesce(d.died, 0) > 0`,
-  letterCounts: `SELECT sink, monitor, letters FROM dead_letter_counts WHERE network = $1 AND letters > 0
-    ORDER BY sink, monitor`,
+  letterCounts: `SELECT sink, monitor, sum(letters) FROM dead_letter_counts WHERE network = $1
+    GROUP BY sink, monitor HAVING sum(letters) > 0 ORDER BY sink, monitor`,
   replayDelivered: `UPDATE deliveries SET state = 'delivered', attempts = $1, reason = NULL, settled_at = $2, died = NULL,
-      dead_monitor = NULL
+      dead_monitor = NULL, dead_kind = NULL
     WHERE seq = $3 AND coalesce(network) = $4 AND coalesce(died, 0) > 0`,
   replayFailed: `UPDATE deliveries SET attempts = $1, reason = $2
     WHERE seq = $3 AND coalesce(network) = $4 AND coalesce(died, 0) > 0`,
-  discard: `UPDATE deliveries SET state = 'discarded', settled_at = $1, died = NULL, dead_monitor = NULL
+  discard: `UPDATE deliveries SET state = 'discarded', settled_at = $1, died = NULL, dead_monitor = NULL, dead_kind = NULL
     WHERE seq = ANY($2::bigint[]) AND coalesce(network) = $3 AND coalesce(died, 0) > 0`,
   unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, ''
     FROM deliveries d ${matchOf}
@@ -240,22 +248,24 @@ export const sql = {
     SELECT primary_pos FROM anchors WHERE network = $1 AND primary_pos < $2 ORDER BY primary_pos LIMIT $3))`,
 } as const
 
-/** Dead letters behind one in the order of dying: network, sink if filtered, monitor if filtered, died, limit. */
-export const deadLettersSql = (filter: DeadFilter): string => {
-  const { where, last } = deadWhere(filter)
-  return `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE ${where} ORDER BY d.died LIMIT $${last + 1}`
-}
+/** Dead letters behind one in the order of dying. Parameters: limit, after, and those of the filter. */
+export const deadLettersSql = (parts: LetterParts): string => lettersSql(parts, deadLetter, matchOf)
+
+/** How many of the next letters there are, and the place of the last. Parameters: limit, after, those of the filter, up to. */
+export const lettersBetweenSql = (parts: LetterParts): string =>
+  `SELECT count(*), coalesce(max(n.died), 0)
+    FROM (${lettersSql(parts, "d.died", "", "up to")}) n`
 
 /** How many dead letters there are, as the triggers count them: any of network, sink and monitor, in this order. */
-export const deadLetterCountSql = (by: {
-  readonly network: boolean
-  readonly sink: boolean
-  readonly monitor: boolean
-}): string => {
+export const deadLetterCountSql = (
+  by: { readonly network: boolean; readonly sink: boolean; readonly monitor: boolean },
+  kinds = letterKinds,
+): string => {
   const where = (["network", "sink", "monitor"] as const)
     .filter((name) => by[name])
-    .map((name, i) => `${name} = $${i + 1}`)
-  return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE ${["true", ...where].join(" AND ")}`
+    .map((name, i) => ` AND ${name} = $${i + 1}`)
+  return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts
+    WHERE kind = ANY('{${kinds.join(",")}}')${where.join("")}`
 }
 
 /** How many rows are owed, by any of network, sink and monitor, in this order of parameters. */

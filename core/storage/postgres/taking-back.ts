@@ -56,6 +56,8 @@ const end = Effect.fnUntraced(function* (
   ])
   const open = deliveries.filter(([, , , state]) => state === "pending" || state === "offered")
   if (open.length > 0) yield* session.run(sql.letGo, [now, open.map(([, seq]) => seq)])
+  const dead = deliveries.filter(([, , , state]) => state === "dead")
+  if (dead.length > 0) yield* session.run(sql.endLetters, [dead.map(([, seq]) => seq)])
   const heard = deliveries.filter(([, , , state]) => state !== "pending" && state !== "cancelled")
   const seqs = yield* group.take("delivery", heard.length)
   const rows = heard.map(([place, , sink], i): NewDelivery => ({

@@ -1,9 +1,9 @@
-import type { DeadLetterCount, DeadLetterFilter, DeadLetterRow, DeliveryRow, Outcome } from "../storage.ts"
+import type { DeadLetterCount, DeadLetterRow, DeliveryRow, LetterFilter, Outcome } from "../storage.ts"
 import type { NetworkRow } from "../network-row.ts"
 import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type Native, rows } from "./native.ts"
-import { deadLetterCountSql, deadLettersSql, sql } from "./sql.ts"
+import { deadLetterCountSql, deadLettersSql, lettersBetweenSql, sql } from "./sql.ts"
 
 /** The reads of dead letters. */
 export const makeDeadLetterReads = (native: Native) => {
@@ -11,17 +11,36 @@ export const makeDeadLetterReads = (native: Native) => {
   const counts = rows<readonly [sink: string, monitor: string, letters: number]>(native, sql.letterCounts)
   return {
     list: (
-      filter: DeadLetterFilter,
+      filter: LetterFilter,
       page: { readonly after: number; readonly limit: number },
-    ): ReadonlyArray<DeadLetterRow> =>
-      rows<DeadLetterTuple>(native, deadLettersSql(filterParts(filter)))
-        .all(...filterValues(filter), page.after, page.limit)
-        .map(toDeadLetterRow),
+    ): ReadonlyArray<DeadLetterRow> => {
+      const parts = filterParts(filter)
+      if (parts.kinds.length === 0) return []
+      const values = parts.kinds.flatMap(() => [...filterValues(filter), page.after])
+      return rows<DeadLetterTuple>(native, deadLettersSql(parts))
+        .all(...values, page.limit)
+        .map(toDeadLetterRow)
+    },
 
-    count: (filter: DeadLetterFilter): number =>
-      rows<readonly [number]>(native, deadLetterCountSql({ network: true, ...filterParts(filter) })).get(
-        ...filterValues(filter),
-      )![0],
+    between: (
+      filter: LetterFilter,
+      page: { readonly after: number; readonly upTo: number; readonly limit: number },
+    ): { readonly letters: number; readonly last: number } => {
+      const parts = filterParts(filter)
+      if (parts.kinds.length === 0) return { letters: 0, last: 0 }
+      const values = parts.kinds.flatMap(() => [...filterValues(filter), page.after, page.upTo])
+      const [letters, last] = rows<readonly [number, number]>(native, lettersBetweenSql(parts)).get(
+        ...values,
+        page.limit,
+      )!
+      return { letters, last }
+    },
+
+    count: (filter: LetterFilter): number => {
+      const { kinds, ...by } = filterParts(filter)
+      const text = deadLetterCountSql({ network: true, ...by }, kinds)
+      return rows<readonly [number]>(native, text).get(...filterValues(filter))![0]
+    },
 
     counts: (network: string): ReadonlyArray<DeadLetterCount> =>
       counts.all(network).map(([sink, monitor, letters]) => ({ sink, monitor, letters })),

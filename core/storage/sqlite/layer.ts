@@ -98,6 +98,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
 
     deadLetters: (filter, page) => run("deadLetters", () => deadLetters.list(filter, page)),
     deadLetterCount: (filter) => run("deadLetterCount", () => deadLetters.count(filter)),
+    deadLettersBetween: (filter, page) => run("deadLettersBetween", () => deadLetters.between(filter, page)),
     deadLetter: (network, seq) => run("deadLetter", () => deadLetters.one(network, seq)),
     deadLetterCounts: (network) => run("deadLetterCounts", () => deadLetters.counts(network)),
     replayed: (owner, outcome) =>

@@ -115,6 +115,7 @@ export const makeMint = (native: Native) => {
         dead === null ? null : now,
         dead === null ? null : dead.died,
         dead === null ? null : dead.monitor,
+        dead === null ? null : "match",
         dead === null ? null : dead.reason,
       )
     }

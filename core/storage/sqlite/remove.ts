@@ -58,7 +58,7 @@ export const releaseRows = async (
     await inChunks(
       em,
       `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END,
-        settled_at = ?, died = NULL, dead_monitor = NULL
+        settled_at = ?, died = NULL, dead_monitor = NULL, dead_kind = NULL
       WHERE seq IN (SELECT d.seq FROM pipelines p CROSS JOIN deliveries d CROSS JOIN matches m ON m.pk = d.match_pk
         WHERE d.network = p.network AND ${open} AND ${column} = ? LIMIT ${CHUNK})`,
       [now, value],

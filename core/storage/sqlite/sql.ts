@@ -1,3 +1,5 @@
+import { letterKinds, type LetterParts } from "../tuples/dead-letter.ts"
+
 /**
  * Every statement of the hot path. Each is a lookup in an index, also at millions of rows; a test asks the planner.
  * CROSS JOIN fixes the order of a join, INDEXED BY the index where the planner, which has no statistics, prefers another.
@@ -21,25 +23,25 @@ const standsNoMore = `NOT EXISTS (SELECT 1 FROM matches later WHERE later.networ
       AND later.secondary_pos = m.secondary_pos AND later.id = m.id AND later.life > m.life AND later.ended = 0)`
 
 /** What a retraction that died becomes when it is owed again. */
-const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL`
-const discarded = `state = 'discarded', settled_at = ?, died = NULL, dead_monitor = NULL`
+const owedAgain = `state = 'pending', attempts = 0, reason = NULL, settled_at = NULL, died = NULL, dead_monitor = NULL, dead_kind = NULL`
+const discarded = `state = 'discarded', settled_at = ?, died = NULL, dead_monitor = NULL, dead_kind = NULL`
 
-export interface DeadFilter {
-  readonly sink: boolean
-  readonly monitor: boolean
-}
-
-const deadIndex = ({ sink, monitor }: DeadFilter): string =>
-  `INDEXED BY deliveries_dead${sink ? "_sink" : ""}${monitor ? "_monitor" : ""}`
-
-const deadWhere = ({ sink, monitor }: DeadFilter): string =>
-  `d.network = ?${sink ? " AND d.sink = ?" : ""}${monitor ? " AND d.dead_monitor = ?" : ""} AND d.died > ?`
+/** Letters of each kind, in the order of dying over all of them. Parameters: for each kind those of `where` behind its filter. */
+const lettersSql = ({ sink, monitor, kinds }: LetterParts, columns: string, joined: string, where: string): string =>
+  kinds
+    .map(
+      (
+        kind,
+      ) => `SELECT ${columns} FROM deliveries d INDEXED BY deliveries_letters${sink ? "_sink" : ""}${monitor ? "_monitor" : ""} ${joined}
+      WHERE d.network = ?${sink ? " AND d.sink = ?" : ""}${monitor ? " AND d.dead_monitor = ?" : ""} AND d.dead_kind = '${kind}' AND ${where}`,
+    )
+    .join(" UNION ALL ")
 
 /** Columns of an inserted match and delivery, in order. */
 export const matchColumns =
   "pk, id, life, network, monitor, revision, primary_pos, secondary_pos, event_time, position, late, ended, emission, kept_primary, kept_secondary, payload"
 export const deliveryColumns =
-  "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, reason"
+  "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, dead_kind, reason"
 export const hitColumns =
   "pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time, window_ms, consumed, kept_primary, kept_secondary, payload"
 
@@ -70,7 +72,7 @@ export const sql = {
   delivered: `UPDATE deliveries SET state = 'delivered', attempts = ?, reason = ?, settled_at = ?
     WHERE seq = ? AND network = ? AND ${stillOwed}`,
   dead: `UPDATE deliveries SET state = 'dead', attempts = ?, reason = ?, settled_at = ?, died = ?,
-    dead_monitor = (SELECT monitor FROM matches WHERE pk = match_pk) WHERE seq = ? AND network = ? AND ${stillOwed}`,
+    dead_monitor = (SELECT monitor FROM matches WHERE pk = match_pk), dead_kind = kind WHERE seq = ? AND network = ? AND ${stillOwed}`,
   offeredAs: `UPDATE deliveries SET state = 'offered', digest = ? WHERE seq = ? AND network = ? AND ${stillOwed}`,
   offered: `UPDATE deliveries SET state = 'offered' WHERE seq = ? AND network = ? AND state = 'pending' AND ${stillOwed}`,
 
@@ -89,6 +91,8 @@ export const sql = {
   endMatch: `UPDATE matches SET ended = 1, ended_position = ? WHERE pk = ?`,
   letGo: `UPDATE deliveries SET state = CASE state WHEN 'pending' THEN 'cancelled' ELSE 'discarded' END, settled_at = ?
     WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match' AND settled_at IS NULL`,
+  endLetters: `UPDATE deliveries SET dead_kind = 'ended' WHERE network = ? AND primary_pos = ? AND match_pk = ?
+    AND dead_kind = 'match'`,
   heard: `SELECT sink FROM deliveries WHERE network = ? AND primary_pos = ? AND match_pk = ? AND kind = 'match'
     AND state <> 'cancelled' ORDER BY seq`,
   reviveDead: `UPDATE deliveries SET ${owedAgain}
@@ -96,9 +100,10 @@ export const sql = {
       WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?)
       AND ${standsNoMore} LIMIT ?)`,
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE d.seq = ? AND d.network = ? AND d.died > 0`,
-  letterCounts: `SELECT sink, monitor, letters FROM dead_letter_counts WHERE network = ? AND letters > 0 ORDER BY sink, monitor`,
+  letterCounts: `SELECT sink, monitor, sum(letters) FROM dead_letter_counts WHERE network = ?
+    GROUP BY sink, monitor HAVING sum(letters) > 0 ORDER BY sink, monitor`,
   replayDelivered: `UPDATE deliveries SET state = 'delivered', attempts = ?, reason = NULL, settled_at = ?, died = NULL,
-    dead_monitor = NULL WHERE seq = ? AND network = ? AND died IS NOT NULL`,
+    dead_monitor = NULL, dead_kind = NULL WHERE seq = ? AND network = ? AND died IS NOT NULL`,
   replayFailed: `UPDATE deliveries SET attempts = ?, reason = ? WHERE seq = ? AND network = ? AND died IS NOT NULL`,
   discard: `UPDATE deliveries SET ${discarded} WHERE seq = ? AND network = ? AND died IS NOT NULL`,
   unheardRetractions: `SELECT d.seq, m.monitor, m.id, m.life, d.kind, d.primary_pos, d.secondary_pos, 'pending', 0, d.slot, d.digest, m.event_time, ''
@@ -180,9 +185,14 @@ export const sql = {
     SELECT primary_pos FROM anchors WHERE network = ? AND primary_pos < ? ORDER BY primary_pos LIMIT ?)`,
 } as const
 
-/** Dead letters behind one in the order of dying: network, sink if filtered, monitor if filtered, died, limit. */
-export const deadLettersSql = (filter: DeadFilter): string =>
-  `SELECT ${deadLetter} FROM deliveries d ${deadIndex(filter)} ${matchOf} WHERE ${deadWhere(filter)} ORDER BY d.died LIMIT ?`
+/** Dead letters behind one in the order of dying. Parameters: filter and died for each kind, limit. */
+export const deadLettersSql = (parts: LetterParts): string =>
+  `${lettersSql(parts, deadLetter, matchOf, "d.died > ?")} ORDER BY 2 LIMIT ?`
+
+/** How many of the next letters there are, and the place of the last. Parameters: filter, after and up to for each kind, limit. */
+export const lettersBetweenSql = (parts: LetterParts): string =>
+  `SELECT count(*), coalesce(max(died), 0)
+    FROM (${lettersSql(parts, "d.died AS died", "", "d.died > ? AND d.died <= ?")} ORDER BY 1 LIMIT ?)`
 
 interface CountedBy {
   readonly network: boolean
@@ -191,9 +201,10 @@ interface CountedBy {
 }
 
 /** How many dead letters there are, as the triggers count them: any of network, sink and monitor, in this order. */
-export const deadLetterCountSql = (by: CountedBy): string => {
+export const deadLetterCountSql = (by: CountedBy, kinds = letterKinds): string => {
   const where = (["network", "sink", "monitor"] as const).filter((name) => by[name]).map((name) => ` AND ${name} = ?`)
-  return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts WHERE true${where.join("")}`
+  return `SELECT coalesce(sum(letters), 0) FROM dead_letter_counts
+    WHERE kind IN (${kinds.map((kind) => `'${kind}'`).join(", ")})${where.join("")}`
 }
 
 /** How many rows are owed, by any of network, sink and monitor, in this order of parameters. */

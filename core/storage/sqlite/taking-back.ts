@@ -32,6 +32,7 @@ export const makeRetract = (native: Native) => {
   const standingMembers = rows<StandingTuple>(native, sql.standingMembers)
   const endMatch = native.prepare(sql.endMatch)
   const letGo = native.prepare(sql.letGo)
+  const endLetters = native.prepare(sql.endLetters)
   const heard = rows<HeardTuple>(native, sql.heard)
   const reviveDead = native.prepare(sql.reviveDead)
   const retracted = native.prepare(sql.retracted)
@@ -52,6 +53,7 @@ export const makeRetract = (native: Native) => {
       const secondary = keptSecondary ?? ownSecondary
       endMatch.run(shownAt === null ? null : position++, pk)
       letGo.run(now, network.id, primary, pk)
+      endLetters.run(network.id, primary, pk)
       for (const [sink] of heard.all(network.id, primary, pk)) {
         const seq = group.take("delivery", 1)
         insert.add(
@@ -67,6 +69,7 @@ export const makeRetract = (native: Native) => {
           0,
           null,
           now,
+          null,
           null,
           null,
           null,

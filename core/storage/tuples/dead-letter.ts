@@ -1,4 +1,4 @@
-import type { DeadLetterFilter, DeadLetterRow, NoReplay } from "../storage.ts"
+import type { DeadLetterFilter, DeadLetterRow, LetterFilter, NoReplay } from "../storage.ts"
 
 /** A dead letter with its match, in the order of the columns that both databases select. */
 export type DeadLetterTuple = readonly [
@@ -40,10 +40,27 @@ export const toDeadLetterRow = (tuple: DeadLetterTuple): DeadLetterRow => {
   }
 }
 
+/** What a dead letter is: of a match that stands, of one that was taken back, or a retraction. */
+export type LetterKind = "match" | "ended" | "retracted"
+
+/** Every kind. */
+export const letterKinds: ReadonlyArray<LetterKind> = ["match", "ended", "retracted"]
+
 /** Which parts of the filter the statement has. */
-export const filterParts = ({ sink, monitor }: DeadLetterFilter) => ({
+export interface LetterParts {
+  readonly sink: boolean
+  readonly monitor: boolean
+  readonly kinds: ReadonlyArray<LetterKind>
+}
+
+export const filterParts = ({ sink, monitor, kind, ended }: LetterFilter): LetterParts => ({
   sink: sink !== undefined,
   monitor: monitor !== undefined,
+  kinds: letterKinds.filter(
+    (of) =>
+      (kind === undefined || (kind === "retracted") === (of === "retracted")) &&
+      (ended === undefined || ended === (of !== "match")),
+  ),
 })
 
 /** The parameters that the statement's filter takes. */

@@ -1,16 +1,19 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import type { DeadLetterFilter, Storage } from "../../../../core/storage/storage.ts"
+import type { LetterFilter, Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, match, monitor, network, sink } from "../builders.ts"
 import { all, retractAll, settleAll, started, takeBack, type Test } from "./support.ts"
 
 const page = { after: 0, limit: 1000 }
 
 /** What a list holds, and that the count says so. */
-const list = Effect.fnUntraced(function* (storage: Storage["Service"], filter: Partial<DeadLetterFilter> = {}) {
+const list = Effect.fnUntraced(function* (storage: Storage["Service"], filter: Partial<LetterFilter> = {}) {
   const whole = { network: "net", ...filter }
   const found = yield* storage.deadLetters(whole, page)
   assert.strictEqual(yield* storage.deadLetterCount(whole), found.length)
+  const between = { after: 0, upTo: Number.MAX_SAFE_INTEGER, limit: 1000 }
+  const last = found.at(-1)?.died ?? 0
+  assert.deepStrictEqual(yield* storage.deadLettersBetween(whole, between), { letters: found.length, last })
   return found
 })
 
@@ -39,6 +42,40 @@ export const letters = (test: Test): void => {
       assert.deepStrictEqual(yield* list(storage, { network: "other" }), [])
       assert.deepInclude(yield* storage.debts({ sink: "log" }), { dead: 4 })
       assert.deepInclude(yield* storage.debts({ network: "net", monitor: "even" }), { dead: 4 })
+    }))
+
+  test("are listed and counted by kind and by whether their match was taken back, in the order of dying", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* dead()
+      const shown = Effect.fnUntraced(function* (filter: Partial<LetterFilter>) {
+        return (yield* list(storage, filter)).map(({ sink, kind, matchId, ended }) =>
+          [sink, kind, matchId, ...(ended ? ["ended"] : [])].join(" "),
+        )
+      })
+      yield* takeBack(owner, at(3))
+      const ended = ["log match m-4-0 ended", "alerts match m-4-0 ended"]
+      assert.sameMembers(yield* shown({ ended: true }), ended)
+      yield* settleAll(owner, yield* storage.owed("net", "log", all), "transient: sink down")
+      const retraction = "log retracted m-4-0 ended"
+      assert.deepStrictEqual((yield* shown({ ended: true })).at(-1), retraction)
+      assert.sameMembers(yield* shown({ ended: true }), [...ended, retraction])
+      assert.deepStrictEqual(yield* shown({ kind: "retracted", monitor: "even" }), [retraction])
+      assert.deepStrictEqual(yield* shown({ kind: "retracted", ended: false }), [])
+      assert.deepStrictEqual(yield* shown({ kind: "match", ended: true, sink: "log" }), ["log match m-4-0 ended"])
+      assert.lengthOf(yield* list(storage, { ended: false }), 6)
+      assert.lengthOf(yield* list(storage, { kind: "match" }), 8)
+      const whole = yield* list(storage)
+      assert.deepStrictEqual(
+        whole.map(({ died }) => died),
+        whole.map(({ died }) => died).toSorted((a, b) => a - b),
+      )
+      const [first, second, third] = whole.map(({ died }) => died) as [number, number, number]
+      const between = (limit: number) =>
+        storage.deadLettersBetween({ network: "net" }, { after: first, upTo: third, limit })
+      assert.deepStrictEqual(yield* between(9), { letters: 2, last: third })
+      assert.deepStrictEqual(yield* between(1), { letters: 1, last: second })
+      yield* storage.offerRetractions(owner, "log", 10)
+      assert.deepStrictEqual(yield* shown({ kind: "retracted" }), [])
     }))
 
   test("an event whose predicate failed is one as well", () =>

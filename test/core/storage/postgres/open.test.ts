@@ -55,7 +55,9 @@ describe("opening a database", () => {
         drop index deliveries_dead_retracted, deliveries_dead_retracted_sink;
         alter table sinks drop column paused;
         alter table matches drop column kept_primary, drop column kept_secondary;
-        alter table deliveries drop column dead_monitor;
+        alter table deliveries drop column dead_monitor, drop column dead_kind;
+        create index deliveries_dead on deliveries (network, died) where died is not null;
+        create index deliveries_dead_sink on deliveries (network, sink, died) where died is not null;
         alter table pipelines drop column start_primary, drop column start_secondary, drop column high_primary,
           drop column swept_primary, drop column pruned_primary;
         delete from counters where name in ('resources', 'hit');
@@ -68,8 +70,10 @@ describe("opening a database", () => {
           const filter = { network: "net", monitor: "transfers" }
           assert.strictEqual(yield* storage.deadLetterCount(filter), 1)
           assert.lengthOf(yield* storage.deadLetters(filter, { after: 0, limit: 10 }), 1)
+          assert.strictEqual(yield* storage.deadLetterCount({ ...filter, ended: true }), 0)
           yield* storage.invalidate(owner, { from: at(2), cause: "reorg" })
           assert.deepInclude(yield* storage.retract(owner, 10), { matches: 2, done: true })
+          assert.strictEqual(yield* storage.deadLetterCount({ ...filter, ended: true }), 1)
           assert.deepInclude(yield* storage.rewind(owner, 10), { to: at(2), moved: true })
         }),
       )

@@ -3,7 +3,14 @@ import { Effect, Redacted } from "effect"
 import { beforeAll } from "vitest"
 import { connection } from "../../../../core/storage/postgres/connection.ts"
 import { open } from "../../../../core/storage/postgres/open.ts"
-import { deadLetterCountSql, deadLettersSql, owedCountSql, sql } from "../../../../core/storage/postgres/sql.ts"
+import { letterKinds } from "../../../../core/storage/tuples/dead-letter.ts"
+import {
+  deadLetterCountSql,
+  deadLettersSql,
+  lettersBetweenSql,
+  owedCountSql,
+  sql,
+} from "../../../../core/storage/postgres/sql.ts"
 import { postgresServer } from "./server.ts"
 
 const postgres = postgresServer()
@@ -13,7 +20,11 @@ const statements: Record<string, string> = { ...sql }
 for (const sink of either) {
   for (const monitor of either) {
     const filter = `sink=${sink} monitor=${monitor}`
-    statements[`deadLetters ${filter}`] = deadLettersSql({ sink, monitor })
+    for (const kinds of [letterKinds, letterKinds.slice(1), letterKinds.slice(2)]) {
+      const parts = `${filter} kinds=${kinds.length}`
+      statements[`deadLetters ${parts}`] = deadLettersSql({ sink, monitor, kinds })
+      statements[`deadLettersBetween ${parts}`] = lettersBetweenSql({ sink, monitor, kinds })
+    }
     for (const network of either) {
       statements[`deadLetterCount network=${network} ${filter}`] = deadLetterCountSql({ network, sink, monitor })
       statements[`owedCount network=${network} ${filter}`] = owedCountSql({ network, sink, monitor })
@@ -27,9 +38,10 @@ const filled = `
   insert into matches (pk, id, life, network, monitor, revision, primary_pos, secondary_pos, position, late, ended, payload)
     select n, md5(n::text), 1, 'net1', 'm' || n % 3, 'r', n / 10, n % 10, n, 0, 0, '{}' from generate_series(1, 50000) n;
   insert into deliveries (seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, created_at,
-      settled_at, died, dead_monitor)
+      settled_at, died, dead_monitor, dead_kind)
     select n, 'net1', 's' || n % 2, n, 'match', n / 10, n % 10, (array['pending', 'delivered', 'dead'])[n % 3 + 1], 0, 1, 1,
-      case when n % 3 > 0 then 1 end, case when n % 3 = 2 then n end, case when n % 3 = 2 then 'm' || n % 4 end
+      case when n % 3 > 0 then 1 end, case when n % 3 = 2 then n end, case when n % 3 = 2 then 'm' || n % 4 end,
+      case when n % 3 = 2 then (array['match', 'ended', 'retracted'])[n % 5 / 2 + 1] end
     from generate_series(1, 50000) n;
   insert into gate_hits (pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time, window_ms,
       consumed, kept_primary, kept_secondary, payload)
@@ -132,38 +144,52 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
       "deliveries_journal",
       "network = m.network) AND (primary_pos = COALESCE(m.kept_primary, m.primary_pos)) AND (match_pk = m.pk)",
     ],
-    ...["deadLetters"].flatMap((name) => [
-      [`${name} sink=false monitor=false`, "deliveries_dead", "network = $1) AND (died > $2)"] as const,
+    ...[1, 2, 3].flatMap((kinds): ReadonlyArray<readonly [string, string, string]> => [
       [
-        `${name} sink=true monitor=false`,
-        "deliveries_dead_sink",
-        "network = $1) AND (sink = $2) AND (died > $3)",
-      ] as const,
+        `deadLetters sink=false monitor=false kinds=${kinds}`,
+        "deliveries_letters",
+        "network = $3) AND (dead_kind = 'retracted') AND (died > $2)",
+      ],
       [
-        `${name} sink=false monitor=true`,
-        "deliveries_dead_monitor",
-        "network = $1) AND (dead_monitor = $2) AND (died > $3)",
-      ] as const,
+        `deadLetters sink=true monitor=false kinds=${kinds}`,
+        "deliveries_letters_sink",
+        "network = $3) AND (sink = $4) AND (dead_kind = 'retracted') AND (died > $2)",
+      ],
       [
-        `${name} sink=true monitor=true`,
-        "deliveries_dead_sink_monitor",
-        "network = $1) AND (sink = $2) AND (dead_monitor = $3) AND (died > $4)",
-      ] as const,
+        `deadLetters sink=false monitor=true kinds=${kinds}`,
+        "deliveries_letters_monitor",
+        "network = $3) AND (dead_monitor = $4) AND (dead_kind = 'retracted') AND (died > $2)",
+      ],
+      [
+        `deadLetters sink=true monitor=true kinds=${kinds}`,
+        "deliveries_letters_sink_monitor",
+        "network = $3) AND (sink = $4) AND (dead_monitor = $5) AND (dead_kind = 'retracted') AND (died > $2)",
+      ],
+      [
+        `deadLettersBetween sink=true monitor=false kinds=${kinds}`,
+        "deliveries_letters_sink",
+        "network = $3) AND (sink = $4) AND (dead_kind = 'retracted') AND (died > $2) AND (died <= $5)",
+      ],
     ]),
+    ["endLetters", "deliveries_pkey", "seq = ANY ($1))"],
   ]
   for (const [name, index, condition] of indexes) {
     it(`${name} is a lookup in ${index}`, () => {
       const plan = plans[tables].get(name)!
-      const lines = plan
-        .split("\n")
-        .map((line) => line.replaceAll("::text", "").replaceAll("d.", "").replaceAll("m_1.", ""))
+      const lines = plan.split("\n").map((line) =>
+        line
+          .replaceAll("::text", "")
+          .replaceAll("d.", "")
+          .replaceAll("m_1.", "")
+          .replaceAll(/d_\d\./g, ""),
+      )
       const found = lines.some((line, i) => line.includes(` ${index} on `) && (lines[i + 1] ?? "").includes(condition))
       assert.isTrue(found, plan)
     })
   }
 
   const bare =
-    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|deadLetters .*)$/
+    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|deadLetters(Between)? .*kinds=1)$/
   for (const name of Object.keys(statements).filter((statement) => bare.test(statement))) {
     it(`${name} needs no sort`, () => {
       assert.notMatch(plans[tables].get(name)!, /Sort/)

@@ -74,10 +74,12 @@ describe("opening a database", () => {
         }),
       )
       const older = new DatabaseSync(path)
-      for (const name of ["inserted", "died", "revived", "deleted"]) older.exec(`DROP TRIGGER dead_letters_${name}`)
+      for (const name of ["inserted", "came", "left", "deleted"]) older.exec(`DROP TRIGGER dead_letters_${name}`)
       for (const name of [
-        "deliveries_dead_monitor",
-        "deliveries_dead_sink_monitor",
+        "deliveries_letters",
+        "deliveries_letters_sink",
+        "deliveries_letters_monitor",
+        "deliveries_letters_sink_monitor",
         "deliveries_dead_retracted_sink",
         "matches_kept",
       ]) {
@@ -89,12 +91,15 @@ describe("opening a database", () => {
         ["matches", "kept_primary"],
         ["matches", "kept_secondary"],
         ["deliveries", "dead_monitor"],
+        ["deliveries", "dead_kind"],
       ]) {
         older.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`)
       }
       for (const column of ["start_primary", "start_secondary", "high_primary", "swept_primary", "pruned_primary"]) {
         older.exec(`ALTER TABLE pipelines DROP COLUMN ${column}`)
       }
+      older.exec("CREATE INDEX deliveries_dead ON deliveries (network, died) WHERE died IS NOT NULL")
+      older.exec("CREATE INDEX deliveries_dead_sink ON deliveries (network, sink, died) WHERE died IS NOT NULL")
       older.exec("DROP TABLE invalidations")
       older.exec("DROP INDEX deliveries_dead_retracted")
       older.exec("DELETE FROM counters WHERE name IN ('resources', 'hit')")
@@ -108,8 +113,10 @@ describe("opening a database", () => {
           const filter = { network: "net", monitor: "transfers" }
           assert.strictEqual(yield* storage.deadLetterCount(filter), 1)
           assert.lengthOf(yield* storage.deadLetters(filter, { after: 0, limit: 10 }), 1)
+          assert.strictEqual(yield* storage.deadLetterCount({ ...filter, ended: true }), 0)
           yield* storage.invalidate(owner, { from: at(2), cause: "reorg" })
           assert.deepInclude(yield* storage.retract(owner, 10), { matches: 2, done: true })
+          assert.strictEqual(yield* storage.deadLetterCount({ ...filter, ended: true }), 1)
           assert.deepInclude(yield* storage.rewind(owner, 10), { to: at(2), moved: true })
         }),
       )

@@ -1,13 +1,24 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { open } from "../../../../core/storage/sqlite/open.ts"
-import { deadLetterCountSql, deadLettersSql, owedCountSql, sql } from "../../../../core/storage/sqlite/sql.ts"
+import { letterKinds } from "../../../../core/storage/tuples/dead-letter.ts"
+import {
+  deadLetterCountSql,
+  deadLettersSql,
+  lettersBetweenSql,
+  owedCountSql,
+  sql,
+} from "../../../../core/storage/sqlite/sql.ts"
 
 const either = [false, true]
 const statements: Record<string, string> = { ...sql }
 for (const sink of either) {
   for (const monitor of either) {
-    statements[`deadLetters sink=${sink} monitor=${monitor}`] = deadLettersSql({ sink, monitor })
+    for (const kinds of [letterKinds, letterKinds.slice(1), letterKinds.slice(2)]) {
+      const parts = `sink=${sink} monitor=${monitor} kinds=${kinds.length}`
+      statements[`deadLetters ${parts}`] = deadLettersSql({ sink, monitor, kinds })
+      statements[`deadLettersBetween ${parts}`] = lettersBetweenSql({ sink, monitor, kinds })
+    }
     for (const network of either) {
       const filter = `network=${network} sink=${sink} monitor=${monitor}`
       statements[`deadLetterCount ${filter}`] = deadLetterCountSql({ network, sink, monitor })
@@ -48,7 +59,7 @@ describe("hot statements", () => {
     "sweep",
     "heard",
   ]
-  for (const name of [...sorted, ...Object.keys(statements).filter((name) => name.startsWith("deadLetters "))]) {
+  for (const name of [...sorted, ...Object.keys(statements).filter((name) => /^deadLetters(Between)? /.test(name))]) {
     it.effect(`${name} needs no sort`, () =>
       Effect.gen(function* () {
         const plan = yield* planOf(statements[name]!)
@@ -79,16 +90,32 @@ describe("hot statements", () => {
     ["letGo", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
     ["heard", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
     ["reviveDead", "deliveries_dead_retracted (network=? AND (primary_pos,secondary_pos)>(?,?))"],
-    ["deadLetters sink=false monitor=false", "deliveries_dead (network=? AND died>?)"],
-    ["deadLetters sink=true monitor=false", "deliveries_dead_sink (network=? AND sink=? AND died>?)"],
-    ["deadLetters sink=false monitor=true", "deliveries_dead_monitor (network=? AND dead_monitor=? AND died>?)"],
-    [
-      "deadLetters sink=true monitor=true",
-      "deliveries_dead_sink_monitor (network=? AND sink=? AND dead_monitor=? AND died>?)",
-    ],
+    ...[1, 2, 3].flatMap((kinds): ReadonlyArray<readonly [string, string]> => [
+      [
+        `deadLetters sink=false monitor=false kinds=${kinds}`,
+        "deliveries_letters (network=? AND dead_kind=? AND died>?)",
+      ],
+      [
+        `deadLetters sink=true monitor=false kinds=${kinds}`,
+        "deliveries_letters_sink (network=? AND sink=? AND dead_kind=? AND died>?)",
+      ],
+      [
+        `deadLetters sink=false monitor=true kinds=${kinds}`,
+        "deliveries_letters_monitor (network=? AND dead_monitor=? AND dead_kind=? AND died>?)",
+      ],
+      [
+        `deadLetters sink=true monitor=true kinds=${kinds}`,
+        "deliveries_letters_sink_monitor (network=? AND sink=? AND dead_monitor=? AND dead_kind=? AND died>?)",
+      ],
+      [
+        `deadLettersBetween sink=true monitor=false kinds=${kinds}`,
+        "COVERING INDEX deliveries_letters_sink (network=? AND sink=? AND dead_kind=? AND died>? AND died<?)",
+      ],
+    ]),
+    ["endLetters", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
     [
       "deadLetterCount network=true sink=true monitor=true",
-      "dead_letter_counts_1 (network=? AND sink=? AND monitor=?)",
+      "dead_letter_counts_1 (network=? AND sink=? AND monitor=? AND kind=?)",
     ],
     ["unheardRetractions", "deliveries_dead_retracted_sink (network=? AND sink=? AND died>?)"],
     ["standingMembers", "matches_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
