@@ -50,7 +50,10 @@ export interface DeadLetterReplay {
 
 /** What became of the letters of a bulk replay. */
 export interface ReplayCounts extends Omit<BulkOutcome, "end"> {
-  /** Behind the last letter that was chosen; null when none that can be sent is left behind it. */
+  /**
+   * Behind the last letter that was chosen, or before the first of them that was left as it was; null when none that can be
+   * sent is left behind it.
+   */
   readonly endCursor: string | null
 }
 

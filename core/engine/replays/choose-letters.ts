@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import type { DeadLetterFilter, DeadLetterRow, Storage } from "../../storage/storage.ts"
-import { noReplay } from "../../storage/tuples/dead-letter.ts"
-import type { Letter } from "./replays.ts"
+import type { StorageError } from "../../storage/error.ts"
+import type { DeadLetterFilter, DeadLetterRow, LetterFilter, Storage } from "../../storage/storage.ts"
+import { noReplayReasons } from "../error.ts"
 import type { Skipped } from "./skipped.ts"
 
 /** What of a network's letters is replayed. */
@@ -15,25 +15,38 @@ export interface BulkReplay {
   readonly refusalOf: (sink: string) => string | null
 }
 
+/** A letter that was chosen. */
+export type Chosen = Pick<DeadLetterRow, "seq" | "sink" | "died">
+
+/** What a bulk replay sends, and what it passes over. */
+export interface Choice {
+  readonly letters: ReadonlyArray<Chosen>
+  /** The place of the last of them, in the order of dying; null when none that can be sent is left behind it. */
+  readonly end: number | null
+  /** What is passed over on the way, and why. */
+  readonly passed: ReadonlyArray<{ readonly filter: LetterFilter; readonly why: string }>
+}
+
 /** Letters of one page. */
 const PAGE = 256
 
+/** Letters of one step of a count, which keeps it to a few ms. */
+const STEP = 10_000
+
 /** The letters of one sink that can be sent, in the order of dying. */
 class Lane {
-  readonly #read: (after: number) => ReturnType<Storage["Service"]["deadLetters"]>
-  readonly #skipped: Skipped
+  readonly #read: (after: number) => Effect.Effect<ReadonlyArray<DeadLetterRow>, StorageError>
   #page: ReadonlyArray<DeadLetterRow> = []
   #next = 0
   #after: number
   #isLast = false
 
-  constructor(read: (after: number) => ReturnType<Storage["Service"]["deadLetters"]>, after: number, skipped: Skipped) {
+  constructor(read: (after: number) => Effect.Effect<ReadonlyArray<DeadLetterRow>, StorageError>, after: number) {
     this.#read = read
     this.#after = after
-    this.#skipped = skipped
   }
 
-  /** The next letter that can be sent, once it is sought. */
+  /** The next letter, once it is sought. */
   get head(): DeadLetterRow | undefined {
     return this.#page[this.#next]
   }
@@ -42,63 +55,73 @@ class Lane {
     this.#next++
   }
 
-  /** Passes over what cannot be sent; answers whether there is a head then. */
-  readonly seek: Effect.Effect<boolean, Effect.Error<ReturnType<Storage["Service"]["deadLetters"]>>> = Effect.suspend(
-    () => {
-      for (; this.head !== undefined; this.#next++) {
-        const why = noReplay(this.head)
-        if (why === null) return Effect.succeed(true)
-        this.#skipped.refused(why)
-      }
-      if (this.#isLast) return Effect.succeed(false)
-      return Effect.flatMap(this.#read(this.#after), (page) => {
-        this.#page = page
-        this.#next = 0
-        this.#isLast = page.length < PAGE
-        this.#after = page.at(-1)?.died ?? this.#after
-        return this.seek
-      })
-    },
-  )
+  /** Reads the next page if it has to; answers whether there is a head then. */
+  readonly seek: Effect.Effect<boolean, StorageError> = Effect.suspend(() => {
+    if (this.head !== undefined) return Effect.succeed(true)
+    if (this.#isLast) return Effect.succeed(false)
+    return Effect.map(this.#read(this.#after), (page) => {
+      this.#page = page
+      this.#next = 0
+      this.#isLast = page.length < PAGE
+      this.#after = page.at(-1)?.died ?? this.#after
+      return page.length > 0
+    })
+  })
 }
 
-/**
- * The oldest letters that can be sent, as many as are asked for. Those of a sink that takes nothing at present are counted
- * as skipped, unread: there may be a million of them.
- */
+/** The oldest letters that can be sent, as many as are asked for. */
 export const chooseLetters = Effect.fnUntraced(function* (
   storage: Storage["Service"],
   { filter, after, first, refusalOf }: BulkReplay,
-  skipped: Skipped,
-) {
-  const counts = (yield* storage.deadLetterCounts(filter.network)).filter(
-    ({ sink, monitor }) =>
-      (filter.sink === undefined || sink === filter.sink) &&
-      (filter.monitor === undefined || monitor === filter.monitor),
-  )
+): Effect.fn.Return<Choice, StorageError> {
+  const counts = yield* storage.deadLetterCounts(filter.network)
+  const sinks = new Set(counts.map(({ sink }) => sink).filter((sink) => [undefined, sink].includes(filter.sink)))
   let lanes: Array<Lane> = []
-  for (const [sink, ofSink] of Map.groupBy(counts, (count) => count.sink)) {
-    const why = refusalOf(sink)
-    if (why === null) {
-      const read = (behind: number) => storage.deadLetters({ ...filter, sink }, { after: behind, limit: PAGE })
-      lanes.push(new Lane(read, after, skipped))
-    } else {
-      skipped.add(
-        why,
-        ofSink.reduce((sum, { letters }) => sum + letters, 0),
-      )
+  const passed: Array<Choice["passed"][number]> = []
+  for (const sink of sinks) {
+    const ofSink = { ...filter, sink }
+    const refusal = refusalOf(sink)
+    if (refusal !== null) {
+      passed.push({ filter: ofSink, why: refusal })
+      continue
     }
+    passed.push(
+      { filter: { ...ofSink, kind: "match", ended: true }, why: unsendable(noReplayReasons.RETRACTED) },
+      { filter: { ...ofSink, kind: "retracted" }, why: unsendable(noReplayReasons.NO_REPLAY_RETRACTED) },
+    )
+    const sendable: LetterFilter = { ...ofSink, kind: "match", ended: false }
+    lanes.push(new Lane((behind) => storage.deadLetters(sendable, { after: behind, limit: PAGE }), after))
   }
-  const letters: Array<Letter> = []
-  let end = after
+  const letters: Array<Chosen> = []
   while (letters.length < first) {
     lanes = yield* Effect.filter(lanes, (lane) => lane.seek)
-    if (lanes.length === 0) return { letters, end: null }
+    if (lanes.length === 0) return { letters, end: null, passed }
     const oldest = lanes.reduce((a, b) => (b.head!.died < a.head!.died ? b : a))
     const { seq, sink, died } = oldest.head!
-    letters.push({ seq, sink })
-    end = died
+    letters.push({ seq, sink, died })
     oldest.take()
   }
-  return { letters, end }
+  return { letters, end: letters.at(-1)!.died, passed }
+})
+
+const unsendable = (reason: string): string => `a letter cannot be replayed: ${reason}`
+
+/** Counts what a bulk replay passed over between two places, so that calls one behind another count each letter once. */
+export const countPassed = Effect.fnUntraced(function* (
+  storage: Storage["Service"],
+  passed: Choice["passed"],
+  after: number,
+  end: number | null,
+  skipped: Skipped,
+): Effect.fn.Return<void, StorageError> {
+  const upTo = end ?? Number.MAX_SAFE_INTEGER
+  for (const { filter, why } of passed) {
+    for (let place = after, isLast = false; !isLast;) {
+      const { letters, last } = yield* storage.deadLettersBetween(filter, { after: place, upTo, limit: STEP })
+      if (letters > 0) skipped.add(why, letters)
+      isLast = letters < STEP
+      place = last
+      yield* Effect.yieldNow
+    }
+  }
 })

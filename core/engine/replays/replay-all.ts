@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { Probation } from "../../pipeline/attempt-policy.ts"
 import type { NotOwner, StorageError } from "../../storage/error.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { type BulkReplay, chooseLetters } from "./choose-letters.ts"
-import type { Letter, Replays } from "./replays.ts"
+import { type BulkReplay, type Chosen, chooseLetters, countPassed } from "./choose-letters.ts"
+import type { Replays } from "./replays.ts"
 import { Skipped } from "./skipped.ts"
 
 /** What became of the letters of a bulk replay. */
@@ -15,7 +15,10 @@ export interface BulkOutcome {
   readonly skipped: number
   /** Why letters were left, and what to do: each reason once. */
   readonly whySkipped: ReadonlyArray<string>
-  /** The place of the last letter that was chosen, in the order of dying; null when none is left behind it. */
+  /**
+   * Behind which place in the order of dying the next call goes on: that of the last letter that was chosen, or before the
+   * first that was left as it was though it can be sent; null when there is none.
+   */
   readonly end: number | null
 }
 
@@ -29,10 +32,11 @@ export const replayAll = Effect.fnUntraced(function* (
   what: BulkReplay,
 ): Effect.fn.Return<BulkOutcome, StorageError | NotOwner> {
   const skipped = new Skipped()
-  const { letters, end } = yield* chooseLetters(storage, what, skipped)
+  const { letters, end: chosen, passed } = yield* chooseLetters(storage, what)
+  let firstLeft: number | null = null
   let delivered = 0
   let failed = 0
-  const toSink = (ofSink: ReadonlyArray<Letter>) => {
+  const toSink = (ofSink: ReadonlyArray<Chosen>) => {
     const policy = new Probation()
     return Effect.forEach(
       ofSink,
@@ -40,8 +44,12 @@ export const replayAll = Effect.fnUntraced(function* (
         Effect.map(replays.send(letter, policy), (replayed) => {
           if (replayed._tag === "Delivered") delivered++
           else if (replayed._tag === "Dead") failed++
-          else if (replayed._tag === "Left") skipped.add(replayed.reason)
-          else skipped.refused(replayed.why)
+          else if (replayed._tag === "Left") {
+            skipped.add(replayed.reason)
+            firstLeft = Math.min(firstLeft ?? letter.died, letter.died)
+          }
+          // One that was taken back meanwhile is counted with those that were passed over.
+          else if (replayed.why === "NOT_FOUND") skipped.gone()
         }),
       { discard: true },
     )
@@ -50,6 +58,8 @@ export const replayAll = Effect.fnUntraced(function* (
     concurrency: "unbounded",
     discard: true,
   })
+  const end = firstLeft === null ? chosen : firstLeft - 1
+  yield* countPassed(storage, passed, what.after, end, skipped)
   yield* Effect.logInfo(
     `replayed dead letters: ${delivered} delivered, ${failed} failed, ${skipped.count} left as they were`,
   )

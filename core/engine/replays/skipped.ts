@@ -1,6 +1,3 @@
-import type { NoReplay } from "../../storage/storage.ts"
-import { noReplayReasons } from "../error.ts"
-
 /** Letters that a bulk replay leaves as they were, and why: each reason once. */
 export class Skipped {
   count = 0
@@ -11,12 +8,8 @@ export class Skipped {
     this.reasons.add(reason)
   }
 
-  /** One that is no letter that can be sent. */
-  refused(why: NoReplay | "NOT_FOUND"): void {
-    this.add(
-      why === "NOT_FOUND"
-        ? "a letter is none any more: it was replayed or discarded meanwhile"
-        : `a letter cannot be replayed: ${noReplayReasons[why]}`,
-    )
+  /** One that is no letter any more. */
+  gone(): void {
+    this.add("a letter is none any more: it was replayed or discarded meanwhile")
   }
 }

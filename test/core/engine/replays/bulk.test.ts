@@ -46,14 +46,14 @@ describe("a bulk replay", () => {
         const { runtime, deadLetters } = yield* startWithLetters(20, [a, b])
         a.answer(() => new Transient({ reason: "down" }))
         b.accept()
-        assert.deepStrictEqual(yield* deadLetters.replayAll({ network: "test" }, 1_000), {
+        const { endCursor, ...counts } = yield* deadLetters.replayAll({ network: "test" }, 1_000)
+        assert.deepStrictEqual(counts, {
           delivered: 20,
           failed: 4,
           skipped: 16,
           whySkipped: [
             `sink "a" is down: the letters before this one used up their attempts; replay the rest when it answers again`,
           ],
-          endCursor: null,
         })
         assert.strictEqual(a.offered.length, 6)
         const down = "transient: down"
@@ -62,6 +62,13 @@ describe("a bulk replay", () => {
           ...Array<string>(3).fill(`2 ${down}`),
           ...Array<string>(16).fill(`1 ${NO}`),
         ])
+        a.accept()
+        // Those that were left are sent when it goes on; those that failed are not.
+        assert.deepInclude(yield* deadLetters.replayAll({ network: "test" }, 1_000, endCursor), {
+          delivered: 16,
+          skipped: 0,
+          endCursor: null,
+        })
       }),
   )
 

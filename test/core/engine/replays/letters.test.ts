@@ -140,15 +140,23 @@ describe("a bulk replay", () => {
       const { runtime, deadLetters } = yield* startWithLetters(3, [a, b])
       b.accept()
       yield* resourcesOf(runtime).pauseSink("a")
-      const paused = yield* Effect.map(resourcesOf(runtime).sinks, ([sink]) => sink!.error)
-      // By small steps, as an operator who empties the queue.
-      const first = yield* deadLetters.replayAll({ network: "test" }, 1)
-      assert.deepInclude(first, {
-        delivered: 1,
-        skipped: 3,
-        whySkipped: [`sink "a" is paused (${paused}); let it go on with resumeSink, then repeat this`],
-      })
-      assert.strictEqual((yield* deadLetters.replayAll({ network: "test" }, 2)).delivered, 2)
+      // By small steps, as an operator who empties the queue; each letter is counted once.
+      const calls: Array<Effect.Success<ReturnType<typeof deadLetters.replayAll>>> = []
+      while (calls.at(-1)?.endCursor !== null) {
+        calls.push(yield* deadLetters.replayAll({ network: "test" }, 1, calls.at(-1)?.endCursor ?? null))
+      }
+      assert.strictEqual(
+        calls.reduce((sum, { delivered }) => sum + delivered, 0),
+        3,
+      )
+      assert.strictEqual(
+        calls.reduce((sum, { skipped }) => sum + skipped, 0),
+        3,
+      )
+      assert.deepStrictEqual(
+        [...new Set(calls.flatMap(({ whySkipped }) => whySkipped))],
+        [`sink "a" is paused (by an operator); let it go on with resumeSink, then repeat this`],
+      )
       assert.deepInclude(yield* deadLetters.replayAll({ network: "test" }, 2), {
         delivered: 0,
         skipped: 3,
