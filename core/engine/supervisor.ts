@@ -111,6 +111,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   }))
   let published: ReadonlyArray<unknown> = []
   let present: Tenure | null = null
+  let replaysEnded = false
   const opening = yield* Semaphore.make(1)
   /** What is to run once no pipeline does: kept here, so that a pipeline that breaks on the way does not lose it. */
   let change: Effect.Effect<void> | null = null
@@ -345,6 +346,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
       sinkHandle: sinks.handle,
       onGone: options.onGone,
     })
+    if (replaysEnded) replays.end()
     present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))
     yield* Effect.forkScoped(options.maintain(owned.owner))
@@ -429,7 +431,10 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
           yield* Effect.ensuring(storage.invalidate((yield* presentTenure).owner, what), told)
         }),
       ),
-    endReplays: Effect.sync(() => present?.replays.end()),
+    endReplays: Effect.sync(() => {
+      replaysEnded = true
+      present?.replays.end()
+    }),
     tenure: presentTenure,
     stop: Effect.fnUntraced(function* (ending: Ending) {
       // A stop of the program goes before a deletion, whichever came first.
