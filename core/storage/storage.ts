@@ -391,6 +391,8 @@ export class Storage extends Context.Service<
     /** How many there are of each sink and monitor that has any; as cheap with a million letters as with one. */
     readonly deadLetterCounts: (network: string) => Read<ReadonlyArray<DeadLetterCount>>
     readonly deadLetter: (network: string, seq: number) => Read<DeadLetterRow | null>
+    /** Whether the retraction of another life of a letter's match is still owed to its sink. */
+    readonly isRetractionOwed: (letter: Pick<DeadLetterRow, "network" | "sink" | "matchId" | "cursor">) => Read<boolean>
     /**
      * How the replay of a dead letter ended: one that was delivered is a letter no more, one that failed keeps its place and
      * its time, with the new attempts and reason. What is no letter any more stays as it is, and the answer is false. Until

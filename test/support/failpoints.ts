@@ -39,6 +39,7 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   deadLetterCount: [],
   deadLettersBetween: [],
   deadLetter: [],
+  isRetractionOwed: [],
   deadLetterCounts: [],
   replayed: ["replayed"],
   discard: ["discard"],

@@ -77,6 +77,9 @@ const newPeriod = (): Period => ({
 const sinkDown = (sink: string): string =>
   `sink "${sink}" is down: the letters before this one used up their attempts; replay the rest when it answers again`
 
+const retractionFirst = (sink: string): string =>
+  `sink "${sink}" is still owed a retraction of this match, from before it was found again; replay it when that is sent`
+
 const eventOf = (payload: string): SinkEvent => ({ type: "match", ...(JSON.parse(payload) as Match) })
 
 export const makeReplays = Effect.fnUntraced(function* (options: {
@@ -203,6 +206,10 @@ export const makeReplays = Effect.fnUntraced(function* (options: {
     if (letter === null) return taken
     const why = noReplay(letter)
     if (why !== null) return { _tag: "Refused", why }
+    // Its receiver would take the match back that the replay brings, for the id is the same.
+    if (letter.life > 1 && (yield* storage.isRetractionOwed(letter))) {
+      return { _tag: "Left", reason: retractionFirst(sink) }
+    }
     return yield* deliver(letter, letter.payload!, policy, during).pipe(
       Effect.annotateLogs({ network, sink, monitor: letter.monitor, match: letter.matchId }),
     )

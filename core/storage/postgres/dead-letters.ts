@@ -54,6 +54,15 @@ export const readDeadLetter = (
     tuple === undefined ? null : toDeadLetterRow(tuple),
   )
 
+export const isRetractionOwed = (
+  session: Session,
+  { network, sink, matchId, cursor }: Pick<DeadLetterRow, "network" | "sink" | "matchId" | "cursor">,
+): Effect.Effect<boolean, QueryFailed> =>
+  Effect.map(
+    session.all(sql.retractionOwed, [network, cursor.primary, cursor.secondary, matchId, sink]),
+    (found) => found.length > 0,
+  )
+
 export const readDeadLetterCounts = (
   session: Session,
   network: string,

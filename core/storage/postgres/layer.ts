@@ -7,6 +7,7 @@ import {
   countDeadLetters,
   countLettersBetween,
   discard,
+  isRetractionOwed,
   offerRetractions,
   readDeadLetter,
   readDeadLetterCounts,
@@ -129,6 +130,7 @@ const make = Effect.fnUntraced(function* (
     deadLettersBetween: (filter, page) =>
       read("deadLettersBetween", (session) => countLettersBetween(session, filter, page)),
     deadLetter: (network, seq) => read("deadLetter", (session) => readDeadLetter(session, network, seq)),
+    isRetractionOwed: (letter) => read("isRetractionOwed", (session) => isRetractionOwed(session, letter)),
     deadLetterCounts: (network) => read("deadLetterCounts", (session) => readDeadLetterCounts(session, network)),
     replayed: (owner, outcome) => at((now) => writeAs("replayed", owner, (group) => replayed(group, outcome, now))),
     discard: (owner, seqs) => at((now) => writeAs("discard", owner, (group) => discard(group, seqs, now))),

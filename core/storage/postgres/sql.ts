@@ -176,6 +176,12 @@ export const sql = {
 
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf}
     WHERE d.seq = $1 AND coalesce(d.network) = $2 AND coalesce(d.died, 0) > 0`,
+  retractionOwed: `SELECT 1 FROM (SELECT m.pk, coalesce(m.kept_primary, m.primary_pos) AS p FROM matches m
+      WHERE m.network = $1 AND m.primary_pos = $2 AND m.secondary_pos = $3 AND m.id = $4
+      ORDER BY m.life OFFSET 0) u
+    CROSS JOIN LATERAL (SELECT d.sink, d.settled_at FROM deliveries d
+      WHERE d.network = $1 AND d.primary_pos = u.p AND d.match_pk = u.pk AND d.kind = 'retracted' OFFSET 0) n
+    WHERE n.sink = $5 AND n.settled_at IS NULL LIMIT 1`,
   letterCounts: `SELECT sink, monitor, sum(letters) FROM dead_letter_counts WHERE network = $1
     GROUP BY sink, monitor HAVING sum(letters) > 0 ORDER BY sink, monitor`,
   replayDelivered: `UPDATE deliveries SET state = 'delivered', attempts = $1, reason = NULL, settled_at = $2, died = NULL,

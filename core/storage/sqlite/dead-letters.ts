@@ -8,6 +8,7 @@ import { deadLetterCountSql, deadLettersSql, lettersBetweenSql, sql } from "./sq
 /** The reads of dead letters. */
 export const makeDeadLetterReads = (native: Native) => {
   const one = rows<DeadLetterTuple>(native, sql.deadLetter)
+  const retractionOwed = rows<readonly [number]>(native, sql.retractionOwed)
   const counts = rows<readonly [sink: string, monitor: string, letters: number]>(native, sql.letterCounts)
   return {
     list: (
@@ -44,6 +45,14 @@ export const makeDeadLetterReads = (native: Native) => {
 
     counts: (network: string): ReadonlyArray<DeadLetterCount> =>
       counts.all(network).map(([sink, monitor, letters]) => ({ sink, monitor, letters })),
+
+    isRetractionOwed: ({
+      network,
+      sink,
+      matchId,
+      cursor,
+    }: Pick<DeadLetterRow, "network" | "sink" | "matchId" | "cursor">): boolean =>
+      retractionOwed.get(network, cursor.primary, cursor.secondary, matchId, sink) !== undefined,
 
     one: (network: string, seq: number): DeadLetterRow | null => {
       const tuple = one.get(seq, network)

@@ -100,6 +100,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     deadLetterCount: (filter) => run("deadLetterCount", () => deadLetters.count(filter)),
     deadLettersBetween: (filter, page) => run("deadLettersBetween", () => deadLetters.between(filter, page)),
     deadLetter: (network, seq) => run("deadLetter", () => deadLetters.one(network, seq)),
+    isRetractionOwed: (letter) => run("isRetractionOwed", () => deadLetters.isRetractionOwed(letter)),
     deadLetterCounts: (network) => run("deadLetterCounts", () => deadLetters.counts(network)),
     replayed: (owner, outcome) =>
       at((now) => writeAs("replayed", owner, (_, network) => letters.replayed(network, outcome, now))),

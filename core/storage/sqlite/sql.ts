@@ -100,6 +100,10 @@ export const sql = {
       WHERE d.network = ? AND d.kind = 'retracted' AND d.died IS NOT NULL AND (d.primary_pos, d.secondary_pos) >= (?, ?)
       AND ${standsNoMore} LIMIT ?)`,
   deadLetter: `SELECT ${deadLetter} FROM deliveries d ${matchOf} WHERE d.seq = ? AND d.network = ? AND d.died > 0`,
+  retractionOwed: `SELECT 1 FROM matches m INDEXED BY matches_identity CROSS JOIN deliveries d INDEXED BY deliveries_journal
+    WHERE m.network = ? AND m.primary_pos = ? AND m.secondary_pos = ? AND m.id = ?
+    AND d.network = m.network AND d.primary_pos = coalesce(m.kept_primary, m.primary_pos) AND d.match_pk = m.pk
+    AND d.sink = ? AND d.kind = 'retracted' AND d.settled_at IS NULL LIMIT 1`,
   letterCounts: `SELECT sink, monitor, sum(letters) FROM dead_letter_counts WHERE network = ?
     GROUP BY sink, monitor HAVING sum(letters) > 0 ORDER BY sink, monitor`,
   replayDelivered: `UPDATE deliveries SET state = 'delivered', attempts = ?, reason = NULL, settled_at = ?, died = NULL,

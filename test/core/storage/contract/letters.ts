@@ -174,6 +174,9 @@ export const letters = (test: Test): void => {
       yield* settleAll(owner, yield* storage.owed("net", "log", all), "transient: sink down")
       const again = yield* storage.mint(owner, batch([match(at(4), { monitor: "even" })]))
       assert.deepInclude(again.rows[0], { matchId: "m-4-0", life: 2 })
+      const owedTo = (sink: string) =>
+        storage.isRetractionOwed({ network: "net", sink, matchId: "m-4-0", cursor: at(4) })
+      assert.deepStrictEqual([yield* owedTo("log"), yield* owedTo("alerts")], [false, true])
       assert.deepStrictEqual(yield* storage.offerRetractions(owner, "log", 10), [])
       yield* settleAll(owner, again.rows)
       yield* storage.invalidate(owner, { from: at(3), cause: "reorg" })

@@ -172,6 +172,12 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
       ],
     ]),
     ["endLetters", "deliveries_pkey", "seq = ANY ($1))"],
+    [
+      "retractionOwed",
+      "matches_identity",
+      "network = $1) AND (primary_pos = $2) AND (secondary_pos = $3) AND (id = $4)",
+    ],
+    ["retractionOwed", "deliveries_journal", "network = $1) AND (primary_pos = "],
   ]
   for (const [name, index, condition] of indexes) {
     it(`${name} is a lookup in ${index}`, () => {

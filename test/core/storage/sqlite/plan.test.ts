@@ -113,6 +113,7 @@ describe("hot statements", () => {
       ],
     ]),
     ["endLetters", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
+    ["retractionOwed", "deliveries_journal (network=? AND primary_pos=? AND match_pk=?)"],
     [
       "deadLetterCount network=true sink=true monitor=true",
       "dead_letter_counts_1 (network=? AND sink=? AND monitor=? AND kind=?)",
