@@ -11,6 +11,8 @@ export interface MonitorEntry {
   readonly active: Result.Result<ActiveMonitor, ReadonlyArray<Problem>>
   /** Where the present revision took effect; null until its first batch. */
   effectiveFrom: Cursor | null
+  /** What its source must know before it takes effect. */
+  waitsFor: string | null
   /** The last run-time error of its predicate. */
   error: string | null
 }

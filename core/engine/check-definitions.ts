@@ -160,7 +160,7 @@ const checkMonitor = (
     before !== undefined && before.stored.matchRevision === matchRevision && before.stored.definition.enabled
   const effectiveFrom = goesOn && definition.enabled ? before.effectiveFrom : null
   const stored: StoredMonitor = { definition, revision: revisionOf(definition), matchRevision, effectiveFrom }
-  return Result.succeed({ stored, active: goesOn ? before.active : active, effectiveFrom, error: null })
+  return Result.succeed({ stored, active: goesOn ? before.active : active, effectiveFrom, waitsFor: null, error: null })
 }
 
 /**

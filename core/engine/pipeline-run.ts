@@ -103,7 +103,13 @@ const openPipeline = ({
     effectiveFrom: (monitor) => presentEntry(monitor)?.effectiveFrom ?? null,
     onEffective: (monitor, from) => {
       const entry = presentEntry(monitor)
-      if (entry !== undefined) entry.effectiveFrom = from
+      if (entry === undefined) return
+      entry.effectiveFrom = from
+      entry.waitsFor = null
+    },
+    onWaiting: (monitor, reason) => {
+      const entry = presentEntry(monitor)
+      if (entry !== undefined) entry.waitsFor = reason
     },
     onPredicateFailure: (monitor, reason) => {
       const entry = catalog.monitors.get(monitor)

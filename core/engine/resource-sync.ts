@@ -16,7 +16,7 @@ export const monitorEntry = (catalog: Catalog, plugins: Plugins["Service"], stor
     plugin === undefined
       ? Result.fail([{ path: "network", message: `no source plugin is named "${module}"` }])
       : compileMonitor(plugin, definition)
-  return { stored, active, effectiveFrom, error: null }
+  return { stored, active, effectiveFrom, waitsFor: null, error: null }
 }
 
 /**

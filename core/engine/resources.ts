@@ -263,7 +263,8 @@ const makeResources = Effect.fnUntraced(function* () {
       if (network === undefined || Result.isFailure(active)) {
         return yield* new NotFound({ resource: `network "${stored.definition.network}"` })
       }
-      return yield* testMonitor(plugins, network.definition, stored.definition, active.success, primary).pipe(
+      const start = (yield* storage.pipeline(stored.definition.network))?.start ?? null
+      return yield* testMonitor(plugins, network.definition, stored.definition, active.success, primary, start).pipe(
         Effect.provideContext(context),
       )
     }),

@@ -11,7 +11,7 @@ import { PluginRefused, type SourceRefused, type SourceUnavailable } from "../pl
 import { makeInTime } from "../plugin/make-in-time.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
-import type { Source, SourceOutcome } from "../plugin/source.ts"
+import type { Source, SourceOutcome, SourceRecord } from "../plugin/source.ts"
 import type { Storage } from "../storage/storage.ts"
 
 /** How many recorded hashes a source gets at least to verify its resume with. */
@@ -33,6 +33,19 @@ export const buildSource = Effect.fnUntraced(function* (plugins: Plugins["Servic
     return yield* new PluginRefused({ reason })
   }
   return yield* makeInTime(plugin.make(config.success))
+})
+
+/** Records of a source that are read at once. */
+const RECORDS = 5000
+
+const readRecords = Effect.fnUntraced(function* (storage: Storage["Service"], network: string, status: PipelineStatus) {
+  const records: Array<SourceRecord> = []
+  while (true) {
+    const after = records.at(-1) ?? null
+    const page = yield* storage.records(network, { after, limit: RECORDS }).pipe(untilStored(status))
+    for (const record of page) records.push(record)
+    if (page.length < RECORDS) return records
+  }
 })
 
 /** Resolves the start of a network that has none; an unreachable feed is asked again for ever. */
@@ -90,13 +103,15 @@ const runOnce = Effect.fnUntraced(function* (
   const depth = options.journalDepth
   const limit = Math.max(ANCHORS, depth + 1)
   const anchors = yield* storage.anchors(definition.id, cursor.primary, limit).pipe(untilStored(status))
+  const records = yield* readRecords(storage, definition.id, status)
+  const row = yield* storage.pipeline(definition.id).pipe(untilStored(status))
   /** The first sign of life of this run ends the trouble of the one before; later trouble is the source's to tell. */
   const showsReading = Effect.sync(() => {
     if (!status.reading) status.source = null
     status.reading = true
   })
   return yield* source.run({
-    resume: { cursor, anchors, depth },
+    resume: { cursor, anchors, depth, records, start: row?.start ?? null },
     interests: Effect.sync(() => interests.current),
     emit: (batch) => Effect.andThen(showsReading, pipeline.emit(batch)),
     late: pipeline.late,

@@ -1,4 +1,5 @@
 import { Effect, Stream } from "effect"
+import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
 import type { MonitorDefinition, NetworkDefinition } from "../model/resource.ts"
 import type { ActiveMonitor } from "../pipeline/interest-versions.ts"
@@ -14,6 +15,8 @@ import type { MatchView } from "./views.ts"
 
 /**
  * What a monitor would match in one primary, before its gate: read with a source of its own, nothing stored, nothing sent.
+ *
+ * @param start where the network began; null if it has not
  */
 export const testMonitor = Effect.fnUntraced(function* (
   plugins: Plugins["Service"],
@@ -21,6 +24,7 @@ export const testMonitor = Effect.fnUntraced(function* (
   monitor: MonitorDefinition,
   { compiled, selector }: ActiveMonitor,
   primary: number,
+  start: Cursor | null,
 ): Effect.fn.Return<ReadonlyArray<MatchView>, Refused | SourceError, Egress | Secrets> {
   return yield* Effect.scoped(
     Effect.gen(function* () {
@@ -28,7 +32,8 @@ export const testMonitor = Effect.fnUntraced(function* (
         Effect.mapError(({ reason }) => new SourceRefused({ reason })),
       )
       const interests = { version: 1, interests: [{ id: monitor.id, selector }] }
-      const batches = yield* Stream.runCollect(source.scan({ from: primary, to: primary, interests }))
+      const begun = start === null ? {} : { start }
+      const batches = yield* Stream.runCollect(source.scan({ from: primary, to: primary, interests, ...begun }))
       const events = batches.flatMap((batch) => batch.events)
       const report = matchEvents(network.id, new Map([[monitor.id, compiled]]), () => [], events, null)
       const [failure] = report.failures

@@ -40,13 +40,15 @@ export const networkView = (
   }
 }
 
-export const monitorView = ({ stored, active, effectiveFrom, error }: MonitorEntry): MonitorView => ({
+export const monitorView = ({ stored, active, effectiveFrom, waitsFor, error }: MonitorEntry): MonitorView => ({
   ...stored.definition,
   selector: stored.definition.selector as JsonObject,
   revision: stored.revision,
   effectiveFrom,
   error:
-    active._tag === "Success" ? error : active.failure.map(({ path, message }) => `${path}: ${message}`).join("; "),
+    active._tag === "Success"
+      ? (error ?? waitsFor)
+      : active.failure.map(({ path, message }) => `${path}: ${message}`).join("; "),
 })
 
 export const sinkView = (

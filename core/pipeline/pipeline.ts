@@ -66,6 +66,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   /** The cursor behind which a monitor, as it is now, sees events; null before its first batch, or if it is gone. */
   readonly effectiveFrom: (monitor: CompiledMonitor) => Cursor | null
   readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
+  readonly onWaiting: (monitor: CompiledMonitor, reason: string) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   readonly onShown: (feedPosition: number) => Effect.Effect<void>
   readonly onCheckpoint: (cursor: Cursor, at: number) => Effect.Effect<void>
@@ -192,6 +193,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
     isEffective: options.isEffective,
     effectiveFrom: options.effectiveFrom,
     onEffective: options.onEffective,
+    onWaiting: options.onWaiting,
     onPredicateFailure: options.onPredicateFailure,
     room: (sink) => {
       const worker = workers.get(sink)

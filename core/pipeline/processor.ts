@@ -1,6 +1,6 @@
 import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
 import { compareCursors, type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
-import type { Anchor, LateBatch, SourceBatch, SourceEvent } from "../plugin/source.ts"
+import type { Anchor, LateBatch, RecordId, SourceBatch, SourceEvent, SourceRecord } from "../plugin/source.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { DeliveryRow, NewMatch, Owner, Storage } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
@@ -8,6 +8,7 @@ import { groupByCursor } from "./group-matches.ts"
 import type { InterestVersions } from "./interest-versions.ts"
 import { type CompiledMonitor, failureText, matchEvents, type MatchReport, type SinksOf } from "./matcher.ts"
 import { untilStored } from "./persist.ts"
+import { checkRecords, isAmong } from "./records.ts"
 import type { NetworkMetrics } from "./metrics.ts"
 import type { PipelineStatus } from "./status.ts"
 import type { ProgressTracker, Slot } from "./tracker.ts"
@@ -41,14 +42,23 @@ const TURNS = 16
 /** How long an advance over quiet ground may wait to be written together with what follows, in ms. */
 const QUIET_MS = 250
 
-/** Anchors that make a quiet advance worth a write before its time is over. */
-const QUIET_ANCHORS = 512
+/** Anchors and records that make a quiet advance worth a write before its time is over. */
+const QUIET_ROWS = 512
 
-/** What was matched and is not written yet: ground without matches, and monitors that saw their first batch. */
-interface Pending {
-  upTo: Cursor
-  readonly anchors: Array<Anchor>
-  readonly effective: Array<{ readonly monitor: CompiledMonitor; readonly from: Cursor }>
+type Effective = ReadonlyArray<{ readonly monitor: CompiledMonitor; readonly from: Cursor }>
+
+/** A piece of the feed as it is written, beside its matches. */
+interface Ground {
+  readonly upTo: Cursor
+  readonly anchors: ReadonlyArray<Anchor>
+  readonly records: ReadonlyArray<SourceRecord>
+  readonly forget: ReadonlyArray<RecordId>
+  /** Monitors that saw their first batch. */
+  readonly effective: Effective
+}
+
+/** What was matched and is not written yet: ground without matches. */
+interface Pending extends Ground {
   readonly since: number
 }
 
@@ -67,6 +77,8 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   /** The cursor behind which a monitor, as it is now, sees events; null before its first batch, or if it is gone. */
   readonly effectiveFrom: (monitor: CompiledMonitor) => Cursor | null
   readonly onEffective: (monitor: CompiledMonitor, from: Cursor) => void
+  /** Is told why a monitor has not taken effect yet. */
+  readonly onWaiting: (monitor: CompiledMonitor, reason: string) => void
   readonly onPredicateFailure: (monitor: string, reason: string) => void
   /** How many rows a sink's worker takes at once: 0 while it is busy, null when it never does. */
   readonly room: (sink: string) => number | null
@@ -100,22 +112,15 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     }
   })
 
-  const mint = (
-    upTo: Cursor,
-    anchors: ReadonlyArray<Anchor>,
-    matches: ReadonlyArray<NewMatch>,
-    seen: Pending["effective"],
-  ) =>
+  const mint = (ground: Ground, matches: ReadonlyArray<NewMatch>) =>
     Effect.suspend(() => {
-      const minting = write(upTo, anchors, matches, seen)
-      return seen.length === 0 ? minting : interests.recording(minting)
+      const minting = write(ground, matches)
+      return ground.effective.length === 0 ? minting : interests.recording(minting)
     }).pipe(Effect.flatMap((items) => (items.length > 0 ? options.dispatch(items) : Effect.void)))
 
   const write = Effect.fnUntraced(function* (
-    upTo: Cursor,
-    anchors: ReadonlyArray<Anchor>,
+    { upTo, anchors, records, forget, effective: seen }: Ground,
     matches: ReadonlyArray<NewMatch>,
-    seen: Pending["effective"],
   ) {
     const sinks = [...new Set(matches.flatMap((match) => match.sinks))]
     for (let turn = 0; turn < TURNS && sinks.some((sink) => options.room(sink) === 0); turn++) yield* Effect.yieldNow
@@ -128,6 +133,8 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       .mint(owner, {
         upTo,
         anchors,
+        records,
+        forget,
         matches,
         offer,
         durable,
@@ -153,26 +160,54 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
 
   const flush = Effect.suspend(() => {
     if (pending === null) return Effect.void
-    const { upTo, anchors, effective } = pending
+    const ground = pending
     pending = null
-    return mint(upTo, anchors, [], effective)
+    return mint(ground, [])
   })
 
-  /** The version of the interests whose first-seen monitors are known: a batch costs nothing for the monitors of others. */
-  let noted: number | null = null
+  /**
+   * The version of the interests whose first-seen monitors are known, and those of it that wait for their source: a batch
+   * costs nothing for the others.
+   */
+  let noted: { readonly version: number; readonly waiting: ReadonlyArray<CompiledMonitor> } | null = null
 
-  /** Adds a batch's end, hashes and first-seen monitors to what is pending. */
+  /** The monitors that take effect with a batch, beside those `before` it. */
+  const takingEffect = (
+    monitors: Iterable<CompiledMonitor>,
+    batch: SourceBatch,
+    before: Effective,
+    from: Cursor,
+  ): Effective => {
+    const unsure = noted?.version === batch.interests ? noted.waiting : monitors
+    const effective = [...before]
+    const seen = new Set(before.map(({ monitor }) => monitor))
+    const waiting: Array<CompiledMonitor> = []
+    for (const monitor of unsure) {
+      if (options.isEffective(monitor) || seen.has(monitor)) continue
+      const why = batch.pending?.get(monitor.id)
+      if (why === undefined) {
+        effective.push({ monitor, from })
+        continue
+      }
+      waiting.push(monitor)
+      options.onWaiting(monitor, why)
+    }
+    noted = { version: batch.interests, waiting }
+    return effective
+  }
+
+  /** Adds a batch to what is pending. */
   const extend = (batch: SourceBatch, monitors: Iterable<CompiledMonitor>, from: Cursor, now: number): Pending => {
-    const extended: Pending =
-      pending === null
-        ? { upTo: batch.upTo, anchors: [...batch.resume], effective: [], since: now }
-        : { ...pending, upTo: batch.upTo, anchors: [...pending.anchors, ...batch.resume] }
-    if (noted === batch.interests) return extended
-    noted = batch.interests
-    const seen = new Set(extended.effective.map(({ monitor }) => monitor))
-    for (const monitor of monitors)
-      if (!options.isEffective(monitor) && !seen.has(monitor)) extended.effective.push({ monitor, from })
-    return extended
+    const { upTo, resume, records = [], forget = [] } = batch
+    const before = pending ?? { anchors: [], records: [], forget: [], effective: [], since: now }
+    return {
+      upTo,
+      anchors: [...before.anchors, ...resume],
+      records: [...before.records.filter((record) => !isAmong(forget, record)), ...records],
+      forget: [...before.forget, ...forget],
+      effective: takingEffect(monitors, batch, before.effective, from),
+      since: before.since,
+    }
   }
 
   const processBatch = Effect.fnUntraced(function* (batch: SourceBatch) {
@@ -183,6 +218,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       )
       return
     }
+    checkRecords(batch)
     if (batch.events.length > 0) {
       metrics.count("events", batch.events.length)
       metrics.age("seen", batch.events.at(-1)!.time, yield* Clock.currentTimeMillis)
@@ -190,30 +226,21 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     const monitors = interests.take(batch.interests)
     const matched = matchEvents(network, monitors, options.sinksOf, batch.events, before)
     yield* report(matched)
-    const { upTo, anchors, effective, since } = extend(
-      batch,
-      monitors.values(),
-      before ?? batch.upTo,
-      yield* Clock.currentTimeMillis,
-    )
-    position = upTo
-    pending = { upTo, anchors, effective, since }
+    pending = extend(batch, monitors.values(), before ?? batch.upTo, yield* Clock.currentTimeMillis)
+    position = batch.upTo
     if (matched.matches.length === 0) {
       // At the head nothing follows soon that could be written along.
-      const atHead = status.head !== null && compareCursors(upTo, status.head) >= 0
-      return yield* atHead || anchors.length >= QUIET_ANCHORS ? flush : Effect.void
+      const atHead = status.head !== null && compareCursors(batch.upTo, status.head) >= 0
+      const { anchors, records, forget } = pending
+      const isMuch = anchors.length + records.length + forget.length >= QUIET_ROWS
+      return yield* atHead || isMuch ? flush : Effect.void
     }
+    let rest: Ground = pending
     pending = null
-    // The hashes of a piece are written with it, so that a restart within the batch finds them; the last takes the rest.
-    let written = 0
-    let first = true
     for (const { matches, last } of chunks(matched.matches)) {
-      const end = last ? upTo : matches.at(-1)!.cursor
-      let until = last ? anchors.length : written
-      while (until < anchors.length && anchors[until]!.primary <= end.primary) until++
-      yield* mint(end, anchors.slice(written, until), matches, first ? effective : [])
-      written = until
-      first = false
+      const [piece, behind] = last ? [rest, rest] : cut(rest, matches.at(-1)!.cursor)
+      yield* mint(piece, matches)
+      rest = behind
     }
   })
 
@@ -287,6 +314,26 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     }),
   }
 })
+
+/**
+ * Cuts ground at a cursor. Hashes and records are written with the piece in which they lie, so that a restart behind it
+ * finds them, and none of what it has to read again.
+ */
+const cut = ({ upTo, anchors, records, forget, effective }: Ground, at: Cursor): readonly [Ground, Ground] => {
+  const isBehind = ({ cursor }: SourceRecord) => compareCursors(cursor, at) > 0
+  const first = anchors.findIndex(({ primary }) => primary > at.primary)
+  const until = first === -1 ? anchors.length : first
+  return [
+    {
+      upTo: at,
+      anchors: anchors.slice(0, until),
+      records: records.filter((record) => !isBehind(record)),
+      forget,
+      effective,
+    },
+    { upTo, anchors: anchors.slice(until), records: records.filter(isBehind), forget: [], effective: [] },
+  ]
+}
 
 /** Pieces of about `MINT` matches that never part the matches of one cursor. */
 function* chunks<M extends NewMatch>(

@@ -1,7 +1,7 @@
 import { Deferred, Effect, Fiber, Latch } from "effect"
 import { type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
 import { broken, describe, interruptPromptly, must } from "./conformance-check.ts"
-import type { Anchor, InterestSet, LateBatch, Source, SourceBatch } from "./source.ts"
+import type { InterestSet, LateBatch, Resume, Source, SourceBatch } from "./source.ts"
 
 /** The depth of the journal. */
 const DEPTH = 1024
@@ -12,6 +12,11 @@ export interface Recorded {
   readonly late: ReadonlyArray<LateBatch>
 }
 
+/** What a run is given of earlier ones. */
+interface Resumed extends Pick<Resume, "anchors" | "records" | "start"> {
+  readonly after: Cursor
+}
+
 /**
  * Runs a source behind `after` until it emitted all up to `until`, then interrupts it. The pipeline is slow and refuses
  * a second `emit` beside one that waits; each reading of the interests is a new version.
@@ -19,7 +24,7 @@ export interface Recorded {
 export const record = Effect.fnUntraced(function* <Selector>(
   source: Source<Selector>,
   set: InterestSet<Selector>,
-  range: { readonly after: Cursor; readonly anchors: ReadonlyArray<Anchor>; readonly until: Cursor },
+  range: Resumed & { readonly until: Cursor },
 ) {
   const batches: Array<SourceBatch> = []
   const late: Array<LateBatch> = []
@@ -35,7 +40,13 @@ export const record = Effect.fnUntraced(function* <Selector>(
   const fiber = yield* Effect.forkChild(
     Effect.scoped(
       source.run({
-        resume: { cursor: range.after, anchors: range.anchors, depth: DEPTH },
+        resume: {
+          cursor: range.after,
+          anchors: range.anchors,
+          depth: DEPTH,
+          records: range.records,
+          start: range.start,
+        },
         interests: Effect.sync(() => ({ ...set, version: ++version })),
         emit: Effect.fnUntraced(function* (batch) {
           const fault = busy ? "emit was called while an earlier call was still waiting" : versionFault(batch.interests)
@@ -77,7 +88,7 @@ export const waitsWhileFull = Effect.fnUntraced(function* <Selector>(
   const fiber = yield* Effect.forkChild(
     Effect.scoped(
       source.run({
-        resume: { cursor: after, anchors: [], depth: DEPTH },
+        resume: { cursor: after, anchors: [], depth: DEPTH, records: [], start: after },
         interests: Effect.succeed(set),
         emit: () => {
           calls++

@@ -177,7 +177,7 @@ export const sourceConformance = (options: SourceConformance): ReadonlyArray<Con
       Effect.gen(function* () {
         const { source, set, shapes } = yield* prepare
         const scanned = yield* scan(source, set, shapes)
-        const ran = yield* record(source, set, { after: before, anchors: [], until: end })
+        const ran = yield* record(source, set, { after: before, anchors: [], records: [], start: before, until: end })
         yield* sameEvents("a scan and a run differ", scanned, yield* ranEvents(ran, before, shapes))
       }),
     ),
@@ -189,12 +189,15 @@ export const sourceConformance = (options: SourceConformance): ReadonlyArray<Con
         const events: ReadonlyArray<SeenEvent> = yield* scan(source, set, shapes)
         const middle = events[Math.floor((events.length - 1) / 2)]
         if (middle === undefined) return yield* broken("the range holds no event: the suite needs some to judge by")
-        const first = yield* record(source, set, { after: before, anchors: [], until: end })
+        const first = yield* record(source, set, { after: before, anchors: [], records: [], start: before, until: end })
         const anchors = first.batches
           .flatMap(({ resume }) => resume)
           .filter(({ primary }) => primary <= middle.cursor.primary)
           .toSorted((a, b) => b.primary - a.primary)
-        const rest = yield* record(source, set, { after: middle.cursor, anchors, until: end })
+        const records = first.batches
+          .flatMap((batch) => batch.records ?? [])
+          .filter(({ cursor }) => !isAfter(cursor, middle.cursor))
+        const rest = yield* record(source, set, { after: middle.cursor, anchors, records, start: before, until: end })
         yield* sameEvents(
           `what lies behind ${formatCursor(middle.cursor)} and a run behind it differ`,
           events.filter(({ cursor }) => isAfter(cursor, middle.cursor)),

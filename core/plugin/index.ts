@@ -41,12 +41,15 @@ export {
   type Interest,
   type InterestSet,
   type LateBatch,
+  type RecordId,
+  type Resume,
   type SelectorDescription,
   type Source,
   type SourceBatch,
   type SourceEvent,
   type SourceOutcome,
   SourcePlugin,
+  type SourceRecord,
   type SourceRun,
 } from "./source.ts"
 

@@ -12,6 +12,22 @@ export interface Anchor {
   readonly hash: string
 }
 
+/** What a record says, and what it belongs to. */
+export interface RecordId {
+  /** Up to 200 characters. */
+  readonly key: string
+  /** Up to 1,000 characters. */
+  readonly value: string
+}
+
+/**
+ * Something that a source found and must know after a restart. A value is kept once for each key: recorded again, it moves
+ * to the new cursor. What lies behind a point that is taken back is forgotten.
+ */
+export interface SourceRecord extends RecordId {
+  readonly cursor: Cursor
+}
+
 /** One thing that happened, seen through one selector shape. */
 export interface SourceEvent {
   readonly cursor: Cursor
@@ -31,13 +47,21 @@ export interface SourceEvent {
 /**
  * Everything of a closed piece of the feed. `events` are in cursor order and lie behind the `upTo` of the batch before
  * and not behind this `upTo`. `interests` is the version that the piece was fetched for. `resume` are the hashes to
- * record with it.
+ * record with it, `records` (none behind `upTo`) and `forget` what else of the source's is to be kept from then on, or no
+ * longer; what is in both is kept. At most some thousands of each.
  */
 export interface SourceBatch {
   readonly events: ReadonlyArray<SourceEvent>
   readonly upTo: Cursor
   readonly resume: ReadonlyArray<Anchor>
   readonly interests: number
+  readonly records?: ReadonlyArray<SourceRecord>
+  readonly forget?: ReadonlyArray<RecordId>
+  /**
+   * Interests of the version that the piece was not fetched for, by their ids, and what the source must know first. They
+   * take effect with the first batch that does not name them.
+   */
+  readonly pending?: ReadonlyMap<string, string>
 }
 
 /**
@@ -61,13 +85,23 @@ export interface InterestSet<Selector> {
   readonly interests: ReadonlyArray<Interest<Selector>>
 }
 
+/** Where a run goes on, and what earlier ones recorded. */
+export interface Resume {
+  readonly cursor: Cursor
+  /** The recorded hashes at or before it, newest first. */
+  readonly anchors: ReadonlyArray<Anchor>
+  /** What lies up to so many primaries behind the feed's position can still be taken back: hashes are worth keeping that far. */
+  readonly depth: number
+  /** In no particular order. */
+  readonly records: ReadonlyArray<SourceRecord>
+  /** Where the network began: nothing before it was ever handed over. Null if that is not known any more. */
+  readonly start: Cursor | null
+}
+
 /** What a running source is given. */
 export interface SourceRun<Selector> {
-  /**
-   * The position to go on behind, and the recorded hashes at or before it, newest first. What lies up to `depth` primaries
-   * behind the feed's position can still be taken back: a source that can fork keeps hashes that far.
-   */
-  readonly resume: { readonly cursor: Cursor; readonly anchors: ReadonlyArray<Anchor>; readonly depth: number }
+  /** The position to go on behind, and what was recorded at or before it. */
+  readonly resume: Resume
   /** The present interests; read them again for each piece that is fetched. */
   readonly interests: Effect.Effect<InterestSet<Selector>>
   /** Hands over the next piece of the feed; waits while the pipeline is full. */
@@ -93,11 +127,15 @@ export interface Source<Selector> {
   readonly start: Effect.Effect<Cursor, SourceError>
   /** Runs until it is interrupted, the feed ends or a fork cuts into what was emitted. Verifies `resume` first. */
   readonly run: (run: SourceRun<Selector>) => Effect.Effect<SourceOutcome, SourceError, Scope.Scope>
-  /** Reads the primaries `from` to `to`, both included, as batches in order. Emits nothing to the pipeline. */
+  /**
+   * Reads the primaries `from` to `to`, both included, as batches in order. Emits nothing to the pipeline. `start` is where
+   * the network began, if it has.
+   */
   readonly scan: (range: {
     readonly from: number
     readonly to: number
     readonly interests: InterestSet<Selector>
+    readonly start?: Cursor
   }) => Stream.Stream<SourceBatch, SourceError>
 }
 

@@ -2,7 +2,7 @@ import { Context, type Effect, type Stream } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
 import type { Gate } from "../model/policy.ts"
-import type { Anchor } from "../plugin/source.ts"
+import type { Anchor, RecordId, SourceRecord } from "../plugin/source.ts"
 import type { Held, NotOwner, StaleResources, StorageError } from "./error.ts"
 import type { ResourceChanges, SeedRecord, StoredResources } from "./stored.ts"
 
@@ -106,6 +106,10 @@ export interface MintInput {
   readonly durable: ReadonlySet<string>
   /** Monitors whose present revision saw its first batch, with their `effectiveFrom`. */
   readonly effective: ReadonlyArray<{ readonly monitor: string; readonly matchRevision: string; readonly from: Cursor }>
+  /** What the source keeps from now on; one of a key and value that is kept already moves to its cursor. */
+  readonly records?: ReadonlyArray<SourceRecord>
+  /** What the source keeps no longer, unless `records` holds it. */
+  readonly forget?: ReadonlyArray<RecordId>
 }
 
 /** A delivery row as its worker sees it. */
@@ -343,7 +347,7 @@ export class Storage extends Context.Service<
      */
     readonly retract: (owner: Owner, limit: number) => Write<Retracted>
     /**
-     * The last step: `minted` and checkpoint back to `from`, hashes behind it removed, `effectiveFrom` of monitors lowered
+     * The last step: `minted` and checkpoint back to `from`, hashes and records behind it removed, `effectiveFrom` of monitors lowered
      * to it, the record removed; and what gates recorded since the steps is treated like what they found.
      *
      * @param journalDepth how far behind the checkpoint rows are kept, in primaries
@@ -366,6 +370,11 @@ export class Storage extends Context.Service<
     }>
     /** Recorded hashes at or before a primary, newest first. */
     readonly anchors: (network: string, atOrBefore: number, limit: number) => Read<ReadonlyArray<Anchor>>
+    /** What a network's source keeps, in the order of key and value, behind one of them. */
+    readonly records: (
+      network: string,
+      page: { readonly after: RecordId | null; readonly limit: number },
+    ) => Read<ReadonlyArray<SourceRecord>>
     /** Removes what no one needs any more, in a bounded transaction; false when nothing was left to remove. */
     readonly prune: (owner: Owner, input: PruneInput) => Write<boolean>
 

@@ -31,6 +31,7 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   owedSinks: [],
   debts: [],
   anchors: [],
+  records: [],
   prune: ["prune"],
   feedPage: [],
   feedGrowth: [],

@@ -9,6 +9,7 @@ import {
   InvalidationEntity,
   MatchEntity,
   PipelineEntity,
+  SourceRecordEntity,
 } from "./rows.ts"
 
 /** Every table that MikroORM knows. An explicit list: nothing is discovered from files. */
@@ -24,6 +25,7 @@ export const entities = [
   GateHitEntity,
   InvalidationEntity,
   AnchorEntity,
+  SourceRecordEntity,
   FeedTrimEntity,
   CounterEntity,
 ]

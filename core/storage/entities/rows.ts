@@ -139,6 +139,19 @@ export const AnchorEntity = defineEntity({
   },
 })
 
+/** What a source must know after a restart, and where it found it. */
+export const SourceRecordEntity = defineEntity({
+  name: "SourceRecord",
+  tableName: "source_records",
+  properties: {
+    network: p.text().primary(),
+    key: p.text().fieldName("record_key").primary(),
+    value: p.text().primary(),
+    primaryPos: p.bigint("number").fieldName("primary_pos"),
+    secondaryPos: p.bigint("number").fieldName("secondary_pos"),
+  },
+})
+
 /** The newest feed position of a monitor and kind that is no longer kept. */
 export const FeedTrimEntity = defineEntity({
   name: "FeedTrim",

@@ -34,6 +34,7 @@ import {
   readOwed,
   readOwedSinks,
   readPipeline,
+  readRecords,
 } from "./rows.ts"
 import { settle } from "./settle.ts"
 import { sql } from "./sql.ts"
@@ -120,6 +121,7 @@ const make = Effect.fnUntraced(function* (
     debts: (by) => read("debts", (session) => readDebts(session, by)),
     anchors: (network, atOrBefore, limit) =>
       read("anchors", (session) => readAnchors(session, network, atOrBefore, limit)),
+    records: (network, page) => read("records", (session) => readRecords(session, network, page)),
 
     feedPage: (page) => read("feedPage", (session) => readFeedPage(session, page)),
     feedGrowth: growth.told,

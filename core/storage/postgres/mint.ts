@@ -124,6 +124,26 @@ const insert = Effect.fnUntraced(function* (
   return { rows: owed, feedPosition: network.feedPosition, shown: counts.shown }
 })
 
+/** Writes what the source keeps from now on, and removes what it keeps no longer. */
+const keepRecords = Effect.fnUntraced(function* (
+  { session, network }: Group,
+  { records = [], forget = [] }: MintInput,
+): Effect.fn.Return<void, QueryFailed> {
+  if (forget.length > 0) {
+    yield* session.run(sql.forgetRecords, [network.id, forget.map(({ key }) => key), forget.map(({ value }) => value)])
+  }
+  if (records.length === 0) return
+  // Of two that are one the last one counts; a statement may touch a row but once.
+  const distinct = [...new Map(records.map((record) => [JSON.stringify([record.key, record.value]), record])).values()]
+  yield* session.run(sql.putRecords, [
+    network.id,
+    distinct.map(({ key }) => key),
+    distinct.map(({ value }) => value),
+    distinct.map(({ cursor }) => cursor.primary),
+    distinct.map(({ cursor }) => cursor.secondary),
+  ])
+})
+
 /** Mints a batch, with what its source verifies by and the monitors that take effect with it. */
 export const mint = Effect.fnUntraced(function* (
   group: Group,
@@ -149,6 +169,7 @@ export const mint = Effect.fnUntraced(function* (
       input.effective.map(({ from }) => from.secondary),
     ])
   }
+  yield* keepRecords(group, input)
   const { offer, durable } = input
   const look = yield* anyStored(group, input.matches)
   const minted = yield* insert(group, input.matches, { late: false, offer, durable, look }, now)

@@ -45,7 +45,7 @@ export const networksOf = async (
 /** Deletes a network's rows from the lowest primary on, in statements that are never long. */
 const deleteRows = async (
   em: EntityManager,
-  table: "deliveries" | "matches" | "gate_hits",
+  table: "deliveries" | "matches" | "gate_hits" | "source_records",
   network: string,
 ): Promise<void> => {
   let after = Number.MIN_SAFE_INTEGER
@@ -69,6 +69,7 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
   await deleteRows(em, "deliveries", network)
   await deleteRows(em, "matches", network)
   await deleteRows(em, "gate_hits", network)
+  await deleteRows(em, "source_records", network)
   await run(em, `DELETE FROM dead_letter_counts WHERE network = ?`, [network])
   await run(em, `DELETE FROM anchors WHERE network = ?`, [network])
   await run(em, `DELETE FROM invalidations WHERE network = ?`, [network])

@@ -21,6 +21,7 @@ export const rewind = Effect.fnUntraced(function* (
   const { from } = recorded
   const { target, ...rewound } = network.rewind(from, journalDepth, now)
   yield* session.run(sql.deleteAnchorsBehind, [network.id, from.primary])
+  yield* session.run(sql.deleteRecordsBehind, [network.id, from.primary, from.secondary])
   yield* session.run(sql.lowerEffective, [network.id, target.primary, target.secondary])
   // The steps left but what was found late since.
   yield* cutGates(group, from, Number.MAX_SAFE_INTEGER)

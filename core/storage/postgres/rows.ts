@@ -1,8 +1,9 @@
 import { Effect } from "effect"
-import type { Anchor } from "../../plugin/source.ts"
+import type { Anchor, RecordId, SourceRecord } from "../../plugin/source.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
+import { type RecordTuple, toRecord } from "../tuples/record.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
 import { deadLetterCountSql, owedCountSql, sql } from "./sql.ts"
@@ -83,4 +84,13 @@ export const readAnchors = (
   Effect.map(
     session.all<readonly [primary: number, hash: string]>(sql.anchors, [network, atOrBefore, limit]),
     (found) => found.map(([primary, hash]) => ({ primary, hash })),
+  )
+
+export const readRecords = (
+  session: Session,
+  network: string,
+  { after, limit }: { readonly after: RecordId | null; readonly limit: number },
+): Reading<ReadonlyArray<SourceRecord>> =>
+  Effect.map(session.all<RecordTuple>(sql.records, [network, after?.key ?? "", after?.value ?? "", limit]), (found) =>
+    found.map(toRecord),
   )

@@ -95,6 +95,14 @@ export const sql = {
   addAnchors: `INSERT INTO anchors (network, primary_pos, hash)
     SELECT $1, u.p, u.hash FROM unnest($2::bigint[], $3::text[]) u(p, hash) ON CONFLICT DO NOTHING`,
   anchorsAt: `SELECT primary_pos, hash FROM anchors WHERE network = $1 AND primary_pos = ANY($2::bigint[])`,
+  putRecords: `INSERT INTO source_records (network, record_key, value, primary_pos, secondary_pos)
+    SELECT $1, u.key, u.value, u.p, u.s FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) u(key, value, p, s)
+    ON CONFLICT (network, record_key, value) DO UPDATE SET primary_pos = excluded.primary_pos,
+    secondary_pos = excluded.secondary_pos`,
+  forgetRecords: `DELETE FROM source_records WHERE ctid = ANY(ARRAY(
+    SELECT n.ctid FROM unnest($2::text[], $3::text[]) u(key, value)
+    CROSS JOIN LATERAL (SELECT r.ctid FROM source_records r
+      WHERE r.network = $1 AND r.record_key = u.key AND r.value = u.value OFFSET 0) n))`,
   effective: `UPDATE monitors SET effective_primary = u.p, effective_secondary = u.s
     FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) u(id, match_revision, p, s)
     WHERE monitors.id = u.id AND monitors.network = $1 AND monitors.match_revision = u.match_revision`,
@@ -164,6 +172,7 @@ export const sql = {
   retracted: `UPDATE invalidations SET retracted = 1 WHERE network = $1`,
   deleteInvalidation: `DELETE FROM invalidations WHERE network = $1`,
   deleteAnchorsBehind: `DELETE FROM anchors WHERE network = $1 AND primary_pos > $2`,
+  deleteRecordsBehind: `DELETE FROM source_records WHERE network = $1 AND (primary_pos, secondary_pos) > ($2, $3)`,
   lowerEffective: `UPDATE monitors SET effective_primary = $2, effective_secondary = $3
     WHERE network = $1 AND (effective_primary, effective_secondary) > ($2, $3)`,
   deleteHitsBehind: `DELETE FROM gate_hits WHERE pk = ANY(ARRAY(SELECT pk FROM gate_hits
@@ -213,6 +222,8 @@ export const sql = {
     WHERE d.network = $1 AND d.sink > $2 AND ${owed} ORDER BY d.sink LIMIT 1`,
   anchors: `SELECT primary_pos, hash FROM anchors WHERE network = $1 AND primary_pos <= $2
     ORDER BY primary_pos DESC LIMIT $3`,
+  records: `SELECT record_key, value, primary_pos, secondary_pos FROM source_records
+    WHERE network = $1 AND (record_key, value) > ($2, $3) ORDER BY record_key, value LIMIT $4`,
 
   feedMatches: `SELECT ${matchItem} FROM matches
     WHERE network = $1 AND position > $2 AND position <= $3 AND ended <= $4 ORDER BY position LIMIT $5`,

@@ -90,6 +90,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     countOwed: (network, sink, page) => run("countOwed", () => reads.countOwed(network, sink, page)),
     debts: (by) => run("debts", () => reads.debts(by)),
     anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
+    records: (network, page) => run("records", () => reads.records(network, page)),
 
     feedPage: (page) => run("feedPage", () => feed.page(page)),
     // SQLite does not tell of commits; readers look by themselves.

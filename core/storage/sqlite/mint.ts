@@ -27,6 +27,8 @@ export const makeMint = (native: Native) => {
   const addAnchor = native.prepare(sql.addAnchor)
   const anchorAt = rows<readonly [string]>(native, sql.anchor)
   const effective = native.prepare(sql.effective)
+  const putRecord = native.prepare(sql.putRecord)
+  const forgetRecord = native.prepare(sql.forgetRecord)
   const passGates = makeGates(native)
 
   /** The life in which a match would be minted, or null when its newest life has not ended. */
@@ -139,6 +141,10 @@ export const makeMint = (native: Native) => {
       for (const { primary, hash } of input.anchors) putAnchor.run(network.id, primary, hash)
       for (const { monitor, matchRevision, from } of input.effective) {
         effective.run(from.primary, from.secondary, monitor, network.id, matchRevision)
+      }
+      for (const { key, value } of input.forget ?? []) forgetRecord.run(network.id, key, value)
+      for (const { key, value, cursor } of input.records ?? []) {
+        putRecord.run(network.id, key, value, cursor.primary, cursor.secondary)
       }
       const { offer, durable } = input
       const terms = { late: false, offer, durable, fresh: isFresh(network.id, input.matches) }

@@ -35,6 +35,11 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
   ])
   const once = (statement: string) =>
     em.getConnection().execute(statement, [network], "run", em.getTransactionContext())
+  await inChunks(
+    em,
+    `DELETE FROM source_records WHERE rowid IN (SELECT rowid FROM source_records WHERE network = ? LIMIT ${CHUNK})`,
+    [network],
+  )
   await once(`DELETE FROM anchors WHERE network = ?`)
   await once(`DELETE FROM dead_letter_counts WHERE network = ?`)
   await once(`DELETE FROM invalidations WHERE network = ?`)

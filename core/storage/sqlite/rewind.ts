@@ -12,6 +12,7 @@ import { makeInvalidationRead } from "./taking-back.ts"
 export const makeRewind = (native: Native) => {
   const invalidation = makeInvalidationRead(native)
   const deleteAnchorsBehind = native.prepare(sql.deleteAnchorsBehind)
+  const deleteRecordsBehind = native.prepare(sql.deleteRecordsBehind)
   const lowerEffective = native.prepare(sql.lowerEffective)
   const cutGates = makeCutGates(native)
   const deleteInvalidation = native.prepare(sql.deleteInvalidation)
@@ -23,6 +24,7 @@ export const makeRewind = (native: Native) => {
     const { from } = recorded
     const { target, ...rewound } = network.rewind(from, journalDepth, now)
     deleteAnchorsBehind.run(network.id, from.primary)
+    deleteRecordsBehind.run(network.id, from.primary, from.secondary)
     lowerEffective.run(target.primary, target.secondary, network.id, target.primary, target.secondary)
     // The steps left but what was found late since.
     cutGates(network.id, from, Number.MAX_SAFE_INTEGER)

@@ -1,7 +1,8 @@
-import type { Anchor } from "../../plugin/source.ts"
+import type { Anchor, RecordId } from "../../plugin/source.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
+import { type RecordTuple, toRecord } from "../tuples/record.ts"
 import { type Native, rows, type Value } from "./native.ts"
 import { deadLetterCountSql, owedCountSql, sql } from "./sql.ts"
 
@@ -15,6 +16,7 @@ export const makeRowReads = (native: Native) => {
   const oldestOwed = rows<readonly [number]>(native, sql.oldestOwed)
   const countOwed = rows<readonly [rows: number, lastSeq: number]>(native, sql.countOwed)
   const anchors = rows<readonly [primary: number, hash: string]>(native, sql.anchors)
+  const records = rows<RecordTuple>(native, sql.records)
 
   const count = (text: string, values: ReadonlyArray<Value>): number =>
     rows<readonly [number]>(native, text).get(...values)![0]
@@ -66,5 +68,8 @@ export const makeRowReads = (native: Native) => {
 
     anchors: (network: string, atOrBefore: number, limit: number): ReadonlyArray<Anchor> =>
       anchors.all(network, atOrBefore, limit).map(([primary, hash]) => ({ primary, hash })),
+
+    records: (network: string, page: { readonly after: RecordId | null; readonly limit: number }) =>
+      records.all(network, page.after?.key ?? "", page.after?.value ?? "", page.limit).map(toRecord),
   }
 }

@@ -66,6 +66,10 @@ export const sql = {
     ON CONFLICT (network, primary_pos) DO UPDATE SET hash = excluded.hash`,
   addAnchor: `INSERT INTO anchors (network, primary_pos, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
   anchor: `SELECT hash FROM anchors WHERE network = ? AND primary_pos = ?`,
+  putRecord: `INSERT INTO source_records (network, record_key, value, primary_pos, secondary_pos) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (network, record_key, value) DO UPDATE SET primary_pos = excluded.primary_pos,
+    secondary_pos = excluded.secondary_pos`,
+  forgetRecord: `DELETE FROM source_records WHERE network = ? AND record_key = ? AND value = ?`,
   effective: `UPDATE monitors SET effective_primary = ?, effective_secondary = ?
     WHERE id = ? AND network = ? AND match_revision = ?`,
 
@@ -123,6 +127,7 @@ export const sql = {
   retracted: `UPDATE invalidations SET retracted = 1 WHERE network = ?`,
   deleteInvalidation: `DELETE FROM invalidations WHERE network = ?`,
   deleteAnchorsBehind: `DELETE FROM anchors WHERE network = ? AND primary_pos > ?`,
+  deleteRecordsBehind: `DELETE FROM source_records WHERE network = ? AND (primary_pos, secondary_pos) > (?, ?)`,
   lowerEffective: `UPDATE monitors SET effective_primary = ?, effective_secondary = ?
     WHERE network = ? AND (effective_primary, effective_secondary) > (?, ?)`,
 
@@ -155,6 +160,8 @@ export const sql = {
     WHERE d.network = ? AND d.sink > ? AND ${owed} ORDER BY d.sink LIMIT 1`,
   anchors: `SELECT primary_pos, hash FROM anchors WHERE network = ? AND primary_pos <= ?
     ORDER BY primary_pos DESC LIMIT ?`,
+  records: `SELECT record_key, value, primary_pos, secondary_pos FROM source_records
+    WHERE network = ? AND (record_key, value) > (?, ?) ORDER BY record_key, value LIMIT ?`,
 
   feedMatches: `SELECT ${matchItem} FROM matches
     WHERE network = ? AND position > ? AND position <= ? AND ended <= ? ORDER BY position LIMIT ?`,

@@ -56,7 +56,7 @@ MonitorType.implement({
     error: t.exposeString("error", {
       nullable: true,
       description:
-        "The last error of its predicate or gate at run time. The event behind it became a dead letter. Or why it does not compile.",
+        "The last error of its predicate or gate at run time. The event behind it became a dead letter. Or why it does not compile, or what its source looks for before it takes effect.",
     }),
   }),
 })

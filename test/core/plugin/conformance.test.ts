@@ -192,7 +192,7 @@ describe("sourceConformance", () => {
     [
       "a resume that is not looked at",
       counter(undefined, (source) => ({
-        run: (run) => source.run({ ...run, resume: { cursor: endOf(FROM - 1), anchors: [], depth: 1 } }),
+        run: (run) => source.run({ ...run, resume: { ...run.resume, cursor: endOf(FROM - 1), anchors: [] } }),
       })),
       /goes on behind the position/,
     ],

@@ -9,6 +9,7 @@ import { minting } from "./contract/minting.ts"
 import { ownership } from "./contract/ownership.ts"
 import { progress } from "./contract/progress.ts"
 import { pruning } from "./contract/pruning.ts"
+import { records } from "./contract/records.ts"
 import { resources } from "./contract/resources.ts"
 import { retracting } from "./contract/retracting.ts"
 import { rewinding } from "./contract/rewinding.ts"
@@ -29,6 +30,7 @@ const parts = {
   takenBack,
   rewinding,
   pruning,
+  records,
   resources,
 }
 

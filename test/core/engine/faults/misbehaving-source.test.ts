@@ -109,6 +109,7 @@ describe("a source", () => {
           isEffective: () => true,
           effectiveFrom: () => null,
           onEffective: () => {},
+          onWaiting: () => {},
           onPredicateFailure: () => {},
           room: () => 0,
           isDurable: () => false,

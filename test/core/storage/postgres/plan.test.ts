@@ -48,6 +48,8 @@ const filled = `
     select n, 'net1', 'm' || n % 3, 'r', 'k' || n % 100, md5(n::text), n / 10, n % 10, n / 10, 1000, n % 2, n / 10, n % 10, '{}'
     from generate_series(1, 50000) n;
   insert into anchors (network, primary_pos, hash) select 'net1', n, 'h' from generate_series(1, 5000) n;
+  insert into source_records (network, record_key, value, primary_pos, secondary_pos)
+    select 'net1', 'key', 'v' || n, n, 0 from generate_series(1, 5000) n;
   analyze`
 
 /** The planner's steps for each statement, as it plans them for a pipeline. */
@@ -76,11 +78,11 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
   for (const name of Object.keys(statements)) {
     it(`${name} reads no whole table of rows`, () => {
       const plan = plans[tables].get(name)!
-      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors|gate_hits)/)
+      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors|gate_hits|source_records)/)
       // An index without a condition is read from end to end.
       const lines = plan.split("\n")
       lines.forEach((line, i) => {
-        if (/Index (Only )?Scan using \S+ on (matches|deliveries|anchors|gate_hits)/.test(line)) {
+        if (/Index (Only )?Scan using \S+ on (matches|deliveries|anchors|gate_hits|source_records)/.test(line)) {
           assert.match(lines[i + 1] ?? "", /Index Cond/, plan)
         }
       })
@@ -132,6 +134,13 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
     ["consumeHits", "gate_hits_pkey", "pk = u.pk)"],
     ["holdHits", "gate_hits_pkey", "pk = ANY ($1))"],
     ["deleteHitsBehind", "gate_hits_identity", "network = $1) AND (ROW(primary_pos, secondary_pos) > ROW($2, $3))"],
+    ["records", "source_records_pkey", "network = $1) AND (ROW(record_key, value) > ROW($2, $3))"],
+    ["forgetRecords", "source_records_pkey", "network = $1) AND (record_key = u.key) AND (value = u.value)"],
+    [
+      "deleteRecordsBehind",
+      "source_records_cursor",
+      "network = $1) AND (ROW(primary_pos, secondary_pos) > ROW($2, $3))",
+    ],
     ["survivors", "gate_hits_kept", "network = $1) AND (ROW(kept_primary, kept_secondary) > ROW($2, $3))"],
     [
       "sweep",

@@ -85,7 +85,7 @@ describe("opening a database", () => {
       ]) {
         older.exec(`DROP INDEX ${name}`)
       }
-      for (const name of ["gate_hits", "dead_letter_counts"]) older.exec(`DROP TABLE ${name}`)
+      for (const name of ["gate_hits", "dead_letter_counts", "source_records"]) older.exec(`DROP TABLE ${name}`)
       for (const [table, column] of [
         ["sinks", "paused"],
         ["matches", "kept_primary"],

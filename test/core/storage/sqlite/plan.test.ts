@@ -42,7 +42,7 @@ describe("hot statements", () => {
     it.effect(`${name} reads no whole table of rows`, () =>
       Effect.gen(function* () {
         const scans = (yield* planOf(statement)).filter((step) =>
-          /^SCAN (matches|deliveries|m|d|anchors|gate_hits)\b/.test(step),
+          /^SCAN (matches|deliveries|m|d|anchors|gate_hits|source_records)\b/.test(step),
         )
         assert.deepStrictEqual(scans, [])
       }),
@@ -58,6 +58,7 @@ describe("hot statements", () => {
     "feedRetractedOf",
     "sweep",
     "heard",
+    "records",
   ]
   for (const name of [...sorted, ...Object.keys(statements).filter((name) => /^deadLetters(Between)? /.test(name))]) {
     it.effect(`${name} needs no sort`, () =>

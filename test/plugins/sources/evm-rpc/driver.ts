@@ -10,6 +10,7 @@ import type {
   SourceBatch,
   SourceEvent,
   SourceOutcome,
+  SourceRecord,
 } from "../../../../core/plugin/source.ts"
 import type { Cursor } from "../../../../core/model/cursor.ts"
 import { startOf } from "../../../../core/model/cursor.ts"
@@ -103,6 +104,8 @@ export const drive = Effect.fnUntraced(function* (
     readonly cursor?: Cursor
     readonly anchors?: ReadonlyArray<Anchor>
     readonly depth?: number
+    readonly records?: ReadonlyArray<SourceRecord>
+    readonly start?: Cursor
     readonly interests?: InterestSet<Selector>
   } = {},
 ) {
@@ -113,6 +116,8 @@ export const drive = Effect.fnUntraced(function* (
         cursor: options.cursor ?? startOf(0),
         anchors: options.anchors ?? [],
         depth: options.depth ?? 1024,
+        records: options.records ?? [],
+        start: options.start ?? startOf(0),
       },
       interests: Effect.sync(() => driven.interests),
       emit: (batch) =>
