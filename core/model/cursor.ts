@@ -32,5 +32,8 @@ export const endOf = (primary: number): Cursor => ({ primary, secondary: MAX_SEC
 /** The cursor right before everything of `primary`: the end of the primary before it, −1 for the first. */
 export const startOf = (primary: number): Cursor => endOf(primary - 1)
 
+/** The first primary of which something lies behind the cursor. */
+export const nextOf = ({ primary, secondary }: Cursor): number => (secondary === MAX_SECONDARY ? primary + 1 : primary)
+
 export const formatCursor = (cursor: Cursor): string =>
   cursor.secondary === MAX_SECONDARY ? `${cursor.primary}` : `${cursor.primary}:${cursor.secondary}`

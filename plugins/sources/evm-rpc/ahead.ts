@@ -89,7 +89,8 @@ export class RangesAhead {
 
   /**
    * Reads the range that begins at `from`, and asks for those behind it up to `to`. After a failure the same range is read
-   * anew, with what was asked for behind it kept.
+   * anew, with what was asked for behind it kept, unless it was asked for before a factory was followed that is by now:
+   * the answers may lack what it makes.
    *
    * @param routing is read for each range
    */
@@ -99,7 +100,7 @@ export class RangesAhead {
     routing: Effect.Effect<Routing>,
   ): Effect.fn.Return<ReadRange, RpcFailure | SourceRefused> {
     if (!this.#hasMet) yield* this.#meet
-    this.#align(from, to)
+    this.#align(from, to, yield* routing)
     yield* this.#fill(routing)
     const piece = this.#pieces[0] ?? this.#add(from, yield* this.#providers.preferred, yield* routing)
     const begun = yield* Clock.currentTimeMillis
@@ -129,10 +130,11 @@ export class RangesAhead {
     )
   }
 
-  /** Drops what does not lie behind `from`, or lies behind `to`. */
-  #align(from: number, to: number): void {
+  /** Drops what does not lie behind `from`, or lies behind `to`, or does not follow all factories. */
+  #align(from: number, to: number, { logs }: Routing): void {
     this.#to = to
-    const kept = this.#pieces[0]?.from === from ? this.#pieces.findIndex((piece) => piece.to > to) : 0
+    const isOther = (piece: Piece) => piece.to > to || !piece.routing.logs.follows(logs)
+    const kept = this.#pieces[0]?.from === from ? this.#pieces.findIndex(isOther) : 0
     if (kept !== -1) this.#pieces.length = kept
     this.#from = this.#pieces.length === 0 ? from : this.#pieces.at(-1)!.to + 1
     this.#held = this.#pieces.reduce((sum, { bytes }) => sum + bytes, 0)

@@ -1,7 +1,7 @@
 import { type Cursor, startOf } from "../../../core/model/cursor.ts"
 import type { Anchor } from "../../../core/plugin/source.ts"
 import type { ReadBatch } from "./batches.ts"
-import { FIRST_LOG } from "./events.ts"
+import { FIRST_LOG } from "./log-position.ts"
 import type { Log } from "./logs.ts"
 import type { Range } from "./range-reads.ts"
 import type { Routing } from "./routing.ts"

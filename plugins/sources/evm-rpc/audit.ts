@@ -39,6 +39,8 @@ const unaudited = Metric.counter("blockwatcher_rpc_unaudited_blocks_total", {
 
 /** What the receipts of blocks hold beyond what was handed over. */
 interface Comparison {
+  /** Whether they tell of contracts of factories that were not known. */
+  readonly hasMade: boolean
   readonly missed: ReadonlyArray<Log>
   readonly timestamps: ReadonlyMap<number, number>
 }
@@ -157,6 +159,8 @@ export class Audit {
     const compared = yield* Effect.forEach(groups, (group) => this.#compareOn(group, routing), {
       concurrency: REQUESTS,
     })
+    // The logs of contracts that nobody knew of concern someone, too: from their creation on, in these blocks and later ones.
+    if (compared.some(({ hasMade }) => hasMade)) return yield* this.#compareBlocks(due)
     const missed = compared.flatMap((one) => one.missed)
     if (missed.length === 0) return
     const timestamps = new Map(compared.flatMap((one) => [...one.timestamps]))
@@ -189,8 +193,9 @@ export class Audit {
     return this.#providers.use(
       Effect.fnUntraced(function* (provider) {
         const logs = yield* logsOfReceipts(provider, blocks)
+        const hasMade = routing.logs.creations?.discoverLate(logs) ?? false
         const missed = logs.filter((log) => !wasSeen(piece, log) && concernsSomeone(log, routing))
-        return { missed, timestamps: yield* timestampsOf(provider, missed) }
+        return { hasMade, missed, timestamps: yield* timestampsOf(provider, missed) }
       }),
       { from, ...(by === null || !others ? {} : { avoid: new Set([by]) }) },
     )

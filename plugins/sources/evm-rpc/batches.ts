@@ -1,28 +1,32 @@
 import { Effect } from "effect"
 import { compareCursors, type Cursor, endOf } from "../../../core/model/cursor.ts"
 import type { SourceBatch, SourceEvent } from "../../../core/plugin/source.ts"
+import type { ReadRange } from "./ahead.ts"
 import { blockEvents } from "./block-events.ts"
 import type { Chain, KnownLogs } from "./chain.ts"
 import { toEvents } from "./events.ts"
+import { followBlocks, followRange } from "./factory-reads.ts"
 import type { Header } from "./header.ts"
-import { type RangeContents, timestampsOf } from "./range-reads.ts"
+import { timestampsOf } from "./range-reads.ts"
 import type { Routing } from "./routing.ts"
 import type { Provider } from "./rpc/providers.ts"
 
-/** A batch, and whom its logs came from; null if nobody was asked for any. */
+/** A batch, and whom its logs came from; null if that was nobody, or several. */
 export interface ReadBatch {
   readonly batch: SourceBatch
   readonly by: Provider | null
   readonly routing: Routing
 }
 
-/** The batch of a range far from the head: only its last block's hash is known for certain. */
-export const deepBatch = (
-  { logs, timestamps, end, blocks, by }: RangeContents,
-  routing: Routing,
+/** The batch of a range far from the head that begins at `from`: only its last block's hash is known for certain. */
+export const deepBatch = Effect.fnUntraced(function* (
+  chain: Chain,
+  { routing, contents }: ReadRange,
+  from: number,
   after: Cursor,
-): ReadBatch => ({
-  batch: {
+) {
+  const { logs, timestamps, end, blocks, by, records } = yield* followRange(chain, routing.logs, from, contents)
+  const batch: SourceBatch = {
     events: inOrder(
       blockEvents(blocks, routing.blocks, after),
       toEvents(logs, routing.logs, (block) => timestamps.get(block)!, after),
@@ -30,9 +34,11 @@ export const deepBatch = (
     upTo: endOf(end.number),
     resume: [{ primary: end.number, hash: end.hash }],
     interests: routing.version,
-  },
-  by,
-  routing,
+    records,
+    pending: routing.pending,
+  }
+  const read: ReadBatch = { batch, by, routing }
+  return read
 })
 
 /** Two lists in the order of their cursors as one. */
@@ -51,12 +57,11 @@ export const nearBatch = Effect.fnUntraced(function* (
   known: KnownLogs | null = null,
 ) {
   const timestamps = yield* timestampsOf(headers)
-  const [{ logs, by }, blocks] = yield* Effect.all(
-    [chain.logsOf(headers, routing, known), chain.blocksOf(headers, routing)],
-    {
-      concurrency: 2,
-    },
+  const [first, blocks] = yield* Effect.all(
+    [chain.logsOf(headers, routing.logs, known), chain.blocksOf(headers, routing)],
+    { concurrency: 2 },
   )
+  const { logs, by, records } = yield* followBlocks(chain, routing.logs, headers, first)
   const batch: SourceBatch = {
     events: inOrder(
       blockEvents(blocks, routing.blocks, after),
@@ -65,6 +70,8 @@ export const nearBatch = Effect.fnUntraced(function* (
     upTo: endOf(headers.at(-1)!.number),
     resume: headers.map(({ number, hash }) => ({ primary: number, hash })),
     interests: routing.version,
+    records,
+    pending: routing.pending,
   }
   const read: ReadBatch = { batch, by, routing }
   return read

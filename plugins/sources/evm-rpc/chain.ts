@@ -4,7 +4,8 @@ import { blockByNumber, headerAt, headerOfTag, headersInRange, latestHeader } fr
 import { type Block, blocksOfHeaders } from "./blocks.ts"
 import { blocksInDoubt, joinLogs } from "./doubt.ts"
 import type { Header } from "./header.ts"
-import { callsForBlock, logsOfBlocks, readBlockLogs } from "./log-reads.ts"
+import { callsForBlock, logsOfBlocks, logsOfRange, type RangeOfLogs, readBlockLogs } from "./log-reads.ts"
+import type { LogRouting } from "./log-routing.ts"
 import type { Log } from "./logs.ts"
 import { type Range, type RangeContents, readRange } from "./range-reads.ts"
 import type { Routing } from "./routing.ts"
@@ -29,6 +30,12 @@ export interface KnownLogs {
   readonly by: Provider
 }
 
+/** Logs of blocks, and who answered them first; null if no logs are wanted. */
+export interface BlockLogs {
+  readonly logs: ReadonlyArray<Log>
+  readonly by: Provider | null
+}
+
 /** The head of the chain, as one provider tells it. */
 export interface Head {
   readonly latest: Header
@@ -51,21 +58,20 @@ export interface Chain {
   ) => Effect.Effect<{ readonly latest: Header; readonly headers: ReadonlyArray<Header | null> }, RpcFailure>
   /** The blocks `from` to `to`, each the parent of the next. Fails if a provider does not have them all. */
   readonly headers: (from: number, to: number) => Reading<ReadonlyArray<Header>>
-  /**
-   * The logs of exactly these blocks, with doubts about missing ones cleared up, and who answered them first; null if no
-   * logs are wanted. What is `known` is not asked for.
-   */
-  readonly logsOf: (
-    headers: ReadonlyArray<Header>,
-    routing: Routing,
-    known: KnownLogs | null,
-  ) => Reading<{ readonly logs: ReadonlyArray<Log>; readonly by: Provider | null }>
+  /** The logs of exactly these blocks, with doubts about missing ones cleared up. What is `known` is not asked for. */
+  readonly logsOf: (headers: ReadonlyArray<Header>, routing: LogRouting, known: KnownLogs | null) => Reading<BlockLogs>
   /**
    * What `routing` needs of a range that no reorganisation is expected to reach, from one provider.
    *
    * @param avoid asked last
    */
   readonly range: (range: Range, routing: Routing, avoid: Provider | null) => Reading<RangeContents>
+  /** The logs of a range like that of `range`, from `by` if it answers, and who did. */
+  readonly logsBetween: (
+    range: Range,
+    routing: LogRouting,
+    by: Provider,
+  ) => Reading<RangeOfLogs & { readonly by: Provider }>
   /** What `routing` needs of exactly these blocks beside their logs; none if it needs nothing. */
   readonly blocksOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Block>>
 }
@@ -135,7 +141,7 @@ export const makeChain = (providers: Providers): Chain => {
     providers.use((provider) => headersInRange(provider, from, to), { from })
 
   const logsOf: Chain["logsOf"] = Effect.fnUntraced(function* (blocks, routing, known) {
-    const { filters } = routing.logs
+    const { filters } = routing
     if (filters.length === 0) return { logs: [], by: null }
     /** Those that were asked, in this order. */
     const asked = new Set(known === null ? [] : [known.by])
@@ -151,7 +157,7 @@ export const makeChain = (providers: Providers): Chain => {
     let logs = known?.logs ?? (yield* ask(blocks))
     const [first = null] = asked
     for (let i = 0; i < DOUBT_RETRIES; i++) {
-      const doubtful = blocksInDoubt(blocks, logs, routing.logs)
+      const doubtful = blocksInDoubt(blocks, logs, routing)
       if (doubtful.length === 0) break
       const again = yield* Effect.result(ask(doubtful))
       if (Result.isSuccess(again)) logs = joinLogs(logs, again.success)
@@ -165,6 +171,12 @@ export const makeChain = (providers: Providers): Chain => {
       ...(avoid === null ? {} : { avoid: new Set([avoid]) }),
     })
 
+  const logsBetween: Chain["logsBetween"] = ({ from, to }, { filters }, by) =>
+    providers.use(
+      (provider) => Effect.map(logsOfRange(provider, from, to, filters, null), (read) => ({ ...read, by: provider })),
+      { from, avoid: new Set(providers.list.filter((provider) => provider !== by)) },
+    )
+
   const blocksOf: Chain["blocksOf"] = (headers, routing) => {
     if (routing.need === "nothing") return Effect.succeed([])
     if (routing.need === "headers") return Effect.succeed(headers.map((header) => ({ header, transactions: [] })))
@@ -173,5 +185,5 @@ export const makeChain = (providers: Providers): Chain => {
     })
   }
 
-  return { tagged, headersOn, headers, logsOf, range, blocksOf }
+  return { tagged, headersOn, headers, logsOf, range, logsBetween, blocksOf }
 }

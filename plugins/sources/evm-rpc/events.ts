@@ -1,12 +1,10 @@
 import type { Cursor } from "../../../core/model/cursor.ts"
 import type { Fields } from "../../../core/model/fields.ts"
 import type { SourceEvent } from "../../../core/plugin/source.ts"
+import { FIRST_LOG } from "./log-position.ts"
 import { type Log, transactionOf } from "./logs.ts"
 import type { LogShape } from "./log-bucket.ts"
 import type { LogRouting } from "./log-routing.ts"
-
-/** The secondary of log 0; what lies below is the block itself and its transactions. */
-export const FIRST_LOG = 2 ** 20
 
 /** The block of an event; one object serves all events of a block. */
 type BlockFields = { readonly number: number; readonly hash: string; readonly timestamp: number }

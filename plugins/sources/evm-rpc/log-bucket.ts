@@ -1,6 +1,9 @@
 import type { DecodeArguments } from "./decode.ts"
+import type { Birth, Births, Children } from "./factories.ts"
 import type { Fits } from "./fit.ts"
-import type { WatchedEvent } from "./selectors/event.ts"
+import { isBefore } from "./log-position.ts"
+import type { Log } from "./logs.ts"
+import type { WatchedEvent } from "./selectors/log-event.ts"
 
 /** What every log of one event with the same argument names is read as. */
 export interface LogShape {
@@ -17,10 +20,11 @@ export interface Route<Shape> {
   readonly interests: ReadonlyArray<string>
 }
 
-/** An event that an interest wants, at addresses or at any. */
+/** An event that an interest wants, at addresses, at the children of a factory or at any. */
 export interface ListedEvent {
   readonly id: string
   readonly addresses: ReadonlyArray<string> | null
+  readonly children: Children | null
   readonly event: WatchedEvent
   readonly shape: LogShape
 }
@@ -28,6 +32,8 @@ export interface ListedEvent {
 type Routes = ReadonlyArray<Route<LogShape>>
 
 export const NO_ROUTES: Routes = []
+
+const NO_BIRTHS: Births = new Map()
 
 /** Routes of several lists, those of one shape as one. */
 const joinRoutes = (lists: ReadonlyArray<Routes>): Routes => {
@@ -70,6 +76,8 @@ export class Bucket {
   /** Joined at the first log of an address, so that what is held does not grow with addresses times monitors. */
   readonly #at = new Map<string, Routes>()
   readonly #byTopic: ReadonlyArray<ByTopic>
+  readonly #ofFactory: ReadonlyMap<Children, Routes>
+  readonly #births: Births
 
   constructor(listed: ReadonlyArray<ListedEvent>, position: number) {
     const firstWanted = ({ event }: ListedEvent) =>
@@ -87,12 +95,30 @@ export class Bucket {
         else here.push(one)
       }
     this.#listedAt = at
+    const byFactory = Map.groupBy(free, ({ children }) => children)
+    byFactory.delete(null)
+    this.#ofFactory = new Map([...byFactory].map(([children, members]) => [children!, this.#group(members)]))
+    const [made] = this.#ofFactory.keys()
+    this.#births = made?.births ?? NO_BIRTHS
   }
 
-  /** The routes of a log; `address` in lower case. */
-  routes(address: string, topics: ReadonlyArray<string>): Routes {
-    const free = this.#freeAt(address)
-    return this.#byTopic.length === 0 ? free : this.#withTopics(free, address, topics)
+  /** The routes of a log. */
+  routes(log: Log): Routes {
+    const here = this.#freeAt(log.address)
+    const births = this.#births === NO_BIRTHS ? undefined : this.#births.get(log.address)
+    const free = births === undefined ? here : this.#withChildren(here, births, log)
+    return this.#byTopic.length === 0 ? free : this.#withTopics(free, log)
+  }
+
+  /** What a contract logs before the log that tells of it is not its factory's. */
+  #withChildren(here: Routes, births: ReadonlyArray<Birth>, log: Log): Routes {
+    const lists = [here]
+    for (const birth of births) {
+      const routes = this.#ofFactory.get(birth.by)
+      if (routes !== undefined && !isBefore(log, birth)) lists.push(routes)
+    }
+    if (lists.length === 1) return here
+    return lists.length === 2 && here.length === 0 ? lists[1]! : joinRoutes(lists)
   }
 
   #freeAt(address: string): Routes {
@@ -106,10 +132,10 @@ export class Bucket {
     return routes
   }
 
-  #withTopics(free: Routes, address: string, topics: ReadonlyArray<string>): Routes {
+  #withTopics(free: Routes, log: Log): Routes {
     const lists = [free]
     for (const { position, listed, buckets } of this.#byTopic) {
-      const value = topics[position]!.toLowerCase()
+      const value = log.topics[position]!.toLowerCase()
       const wanting = listed.get(value)
       if (wanting === undefined) continue
       let bucket = buckets.get(value)
@@ -117,7 +143,7 @@ export class Bucket {
         bucket = new Bucket(wanting, position + 1)
         buckets.set(value, bucket)
       }
-      lists.push(bucket.routes(address, topics))
+      lists.push(bucket.routes(log))
     }
     return lists.length === 1 ? free : joinRoutes(lists)
   }

@@ -9,7 +9,7 @@ export interface LogFilter {
 type Entries = ReadonlyArray<string> | null
 
 /** Nodes refuse long lists; beyond this many entries the list is left out and logs are chosen here. */
-const MAX_FILTER_ENTRIES = 500
+export const MAX_FILTER_ENTRIES = 500
 
 /** Each filter is a call of its own for each piece of the chain. */
 const MAX_FILTERS = 4
@@ -20,7 +20,7 @@ const topicsOf = ({ event: { filter } }: ListedEvent): LogFilter["topics"] =>
 
 const unite = (lists: ReadonlyArray<Entries>): Entries => {
   const all = new Set<string>()
-  for (const list of lists) {
+  for (const list of new Set(lists)) {
     if (list === null) return null
     for (const entry of list) all.add(entry)
   }
@@ -42,7 +42,8 @@ const holds = (wide: Entries, narrow: Entries): boolean => {
   return narrow.every((entry) => entries.has(entry))
 }
 
-const covers = (wide: LogFilter, narrow: LogFilter): boolean =>
+/** Whether everything that `narrow` lets through comes with `wide` as well. */
+export const covers = (wide: LogFilter, narrow: LogFilter): boolean =>
   holds(wide.address, narrow.address) && wide.topics.every((topic, i) => holds(topic, narrow.topics[i] ?? null))
 
 /** Addresses or none, and the topics by which a node can choose: what differs in it would widen what is asked for. */

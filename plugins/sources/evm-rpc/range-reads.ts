@@ -95,7 +95,7 @@ export const readRangeAhead = Effect.fnUntraced(function* (
 })
 
 /** Blocks and logs may come from different machines of a provider: they must be of one chain, and blocks have timestamps. */
-const agree = Effect.fnUntraced(function* (
+export const agree = Effect.fnUntraced(function* (
   blocks: ReadonlyArray<Block>,
   logs: ReadonlyArray<Log>,
   end: Header,

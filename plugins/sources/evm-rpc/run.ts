@@ -1,19 +1,21 @@
 import { Effect, Result, type Scope } from "effect"
-import { type Cursor, endOf, MAX_SECONDARY } from "../../../core/model/cursor.ts"
+import { compareCursors, type Cursor, endOf, nextOf, startOf } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
-import type { InterestSet, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
+import type { SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
 import { RangesAhead } from "./ahead.ts"
 import { Audit } from "./audit.ts"
 import { deepBatch, nearBatch, type ReadBatch } from "./batches.ts"
 import type { Chain, ExpectedBlock, KnownLogs } from "./chain.ts"
 import type { Config } from "./config.ts"
+import { Factories } from "./factories.ts"
+import { Past } from "./factory-past.ts"
 import { ForkWatch } from "./fork-watch.ts"
 import type { HeadHints } from "./head-hints.ts"
 import { type HeadWatch, makeHeadWatch } from "./head-watch.ts"
 import type { Header } from "./header.ts"
 import { proveHead } from "./proven-head.ts"
 import { RecentHeaders } from "./recent-headers.ts"
-import { Routing } from "./routing.ts"
+import { type Routing, routingOf } from "./routing.ts"
 import { waitAfter } from "./rpc/backoff.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
 import type { Provider, Providers } from "./rpc/providers.ts"
@@ -40,16 +42,10 @@ const SILENT_FAILURES = 3
 const PATIENT_POLLS = 10
 
 /** What one step came to: the run's end, or whether there may be more to read at once. */
-type Step = SourceOutcome | { readonly _tag: "Advanced" } | { readonly _tag: "Idle"; readonly trouble: string | null }
+type Step = SourceOutcome | { readonly _tag: "Advanced" | "Idle"; readonly trouble: string | null }
 
-const advanced: Step = { _tag: "Advanced" }
+const advanced: Step = { _tag: "Advanced", trouble: null }
 const idle: Step = { _tag: "Idle", trouble: null }
-
-/** The compiled interests of the version that is current when it is read. */
-export const routingOf = (interests: Effect.Effect<InterestSet<Selector>>): Effect.Effect<Routing> => {
-  let compiled: Routing | undefined
-  return Effect.map(interests, (set) => (compiled?.version === set.version ? compiled : (compiled = new Routing(set))))
-}
 
 /** How many blocks below the head are read one by one. */
 export const nearBlocks = ({ confirmations }: Pick<Config, "confirmations">): number =>
@@ -72,6 +68,8 @@ class Follower {
   readonly #config: Config
   readonly #hints: HeadHints
   readonly #run: SourceRun<Selector>
+  readonly #factories: Factories
+  readonly #past: Past
   readonly #routing: Effect.Effect<Routing>
   readonly #known: HashWindow
   readonly #recent = new RecentHeaders()
@@ -97,7 +95,10 @@ class Follower {
     this.#config = config
     this.#hints = hints
     this.#run = run
-    this.#routing = routingOf(run.interests)
+    this.#factories = new Factories(run.resume.records)
+    const start = run.resume.start ?? startOf(0)
+    this.#past = new Past(chain, providers, this.#factories, start, config.requests_per_second)
+    this.#routing = routingOf(run.interests, this.#factories)
     // Near the head each block has a hash: what can be taken back lies within as many as that.
     this.#known = new HashWindow(Math.max(KEPT_HASHES, run.resume.depth + 1), run.resume.anchors)
     this.#forks = new ForkWatch(chain, providers, this.#known, config.poll_interval_ms, run.resume)
@@ -110,8 +111,7 @@ class Follower {
 
   /** The first block that was not handed over whole. */
   get #next(): number {
-    const { primary, secondary } = this.#cursor
-    return secondary === MAX_SECONDARY ? primary + 1 : primary
+    return nextOf(this.#cursor)
   }
 
   /** The block that is read next if the announced head is there: its logs can come along with the head. */
@@ -146,12 +146,46 @@ class Follower {
     }
     this.#lastSeen = latest
     const target = Math.min(this.#depth.target(latest, others), latest.number)
+    yield* this.#routing
+    this.#past.settle(this.#cursor)
+    if (!this.#past.isKnown && this.#isAtStart) return yield* this.#readPast(latest, null)
     const deepEnd = Math.min(target, latest.number - nearBlocks(this.#config))
-    if (this.#next > target) return yield* this.#waiting(latest, by)
-    const read = this.#next <= deepEnd ? this.#readDeep(deepEnd) : this.#readNear(latest, target, known, prove)
-    return yield* read.pipe(
+    const read =
+      this.#next > target
+        ? this.#waiting(latest, by)
+        : this.#next <= deepEnd
+          ? this.#readDeep(deepEnd)
+          : this.#readNear(latest, target, known, prove)
+    const step = yield* read.pipe(
       Effect.tapError((failure) => (failure._tag === "RpcFailure" && failure.kind === "missing" ? prove : Effect.void)),
     )
+    return this.#past.isKnown || step._tag === "Invalidated" ? step : yield* this.#readPast(latest, step)
+  })
+
+  /** Whether nothing was ever handed over, so that nobody is kept waiting. */
+  get #isAtStart(): boolean {
+    const { start } = this.#run.resume
+    return start !== null && compareCursors(this.#cursor, start) === 0
+  }
+
+  /** Reads a piece of the past of factories, beside the `step` that was taken; in its place if there is none. */
+  readonly #readPast = Effect.fnUntraced(function* (this: Follower, latest: Header, step: Step | null) {
+    const deepEnd = latest.number - nearBlocks(this.#config)
+    const before = yield* this.#routing
+    const read = yield* this.#past.read(this.#cursor, { deepEnd, hashOf: (block) => this.#known.hashOf(block) })
+    const hasRead = read !== null
+    if (hasRead) {
+      const empty = { events: [], upTo: this.#cursor }
+      // A monitor takes effect with the last of these, which says that all is known: none may be before what it stands for.
+      while (this.#factories.isMuch)
+        yield* this.#emit({ ...empty, resume: [], interests: before.version, pending: before.pending }, "some")
+      const { version, pending } = yield* this.#routing
+      // What was handed over before has its hashes; what lies before the first of it has none yet.
+      const resume = step === null ? read : []
+      yield* this.#emit({ ...empty, resume, interests: version, pending }, "all")
+    }
+    if (step === null) return { _tag: hasRead ? "Advanced" : "Idle", trouble: this.#past.trouble } satisfies Step
+    return hasRead && step._tag === "Idle" ? { ...step, _tag: "Advanced" as const } : step
   })
 
   readonly #waiting = Effect.fnUntraced(function* (this: Follower, latest: Header, by: Provider) {
@@ -194,19 +228,31 @@ class Follower {
   }
 
   #hand(read: ReadBatch): Effect.Effect<void> {
-    const { batch } = read
-    return Effect.flatMap(this.#run.emit(batch), () => {
-      const [from, after] = [this.#next, this.#cursor]
+    const [from, after] = [this.#next, this.#cursor]
+    return Effect.flatMap(this.#emit(read.batch, "all"), () => this.audit?.add(read, from, after) ?? Effect.void)
+  }
+
+  /** Hands a batch over, with what is to be recorded of factories. */
+  #emit(batch: SourceBatch, how: "all" | "some"): Effect.Effect<void> {
+    const { records, forget } = this.#factories.drain(how)
+    const whole = {
+      ...batch,
+      records: [...records, ...(batch.records ?? [])],
+      forget,
+      pending: this.#past.explain(batch.pending),
+    }
+    return Effect.map(this.#run.emit(whole), () => {
       for (const anchor of batch.resume) this.#known.put(anchor)
       this.#cursor = batch.upTo
-      return this.audit?.add(read, from, after) ?? Effect.void
     })
   }
 
   /** No variable of a loop holds what was read: the garbage collector would copy it while the next range is read. */
   #handNext(deepEnd: number): Effect.Effect<void, RpcFailure | SourceRefused> {
-    return Effect.flatMap(this.#ahead.next({ from: this.#next, to: deepEnd }, this.#routing), ({ contents, routing }) =>
-      this.#hand(deepBatch(contents, routing, this.#cursor)),
+    const from = this.#next
+    return this.#ahead.next({ from, to: deepEnd }, this.#routing).pipe(
+      Effect.flatMap((read) => deepBatch(this.#chain, read, from, this.#cursor)),
+      Effect.flatMap((read) => this.#hand(read)),
     )
   }
 
@@ -217,6 +263,7 @@ class Follower {
       if (invalidated !== null) return invalidated
       this.#isDeep = true
     }
+    this.#factories.forgetBehind(this.#cursor)
     for (let i = 0; i < ROUND_RANGES && this.#next <= deepEnd; i++) {
       if (this.audit !== null) yield* this.audit.room
       yield* this.#handNext(deepEnd)
@@ -240,6 +287,7 @@ class Follower {
       yield* prove
       return idle
     }
+    this.#factories.forgetBehind(this.#cursor)
     const routing = yield* this.#routing
     const isKnown = headers.length === 1 && headers[0]!.hash === known?.hash && known.routing === routing
     this.#isDeep = false
@@ -288,7 +336,7 @@ export const runChain = Effect.fnUntraced(function* (
       const step = result.success
       failures = 0
       if (step._tag === "Invalidated" || step._tag === "Completed") return step
-      yield* tell(step._tag === "Idle" ? step.trouble : null)
+      yield* tell(step.trouble)
       if (step._tag === "Idle") yield* hints.wait(config.poll_interval_ms)
     }
   })

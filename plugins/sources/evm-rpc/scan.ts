@@ -1,12 +1,14 @@
-import { Effect, type Scope, Stream } from "effect"
-import { startOf } from "../../../core/model/cursor.ts"
+import { Effect, Schedule, type Scope, Stream } from "effect"
+import { type Cursor, startOf } from "../../../core/model/cursor.ts"
 import { SourceUnavailable, type SourceError } from "../../../core/plugin/error.ts"
 import type { Anchor, InterestSet, SourceBatch } from "../../../core/plugin/source.ts"
 import { RangesAhead } from "./ahead.ts"
 import { deepBatch, nearBatch } from "./batches.ts"
 import type { Chain } from "./chain.ts"
-import type { Config } from "./config.ts"
-import { Routing } from "./routing.ts"
+import { type Config, readStart } from "./config.ts"
+import { Factories } from "./factories.ts"
+import { Past } from "./factory-past.ts"
+import { routingOf } from "./routing.ts"
 import { nearBlocks } from "./run.ts"
 import { waitAfter } from "./rpc/backoff.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -22,6 +24,8 @@ interface Range {
   readonly from: number
   readonly to: number
   readonly interests: InterestSet<Selector>
+  /** Where the network began. */
+  readonly start?: Cursor
 }
 
 /** Reads a closed range in order. Fails if the range is not on the chain yet or a provider stays away. */
@@ -40,7 +44,8 @@ const scanOnce = (
   range: Range,
   scope: Scope.Scope,
 ): Stream.Stream<SourceBatch, SourceError> => {
-  const routing = new Routing(range.interests)
+  const factories = new Factories()
+  const routing = routingOf(Effect.succeed(range.interests), factories)
   const ahead = new RangesAhead(chain, providers, scope, config.requests_per_second)
   let at = range.from
   /** The last block that was yielded. */
@@ -52,17 +57,38 @@ const scanOnce = (
       return yield* new SourceUnavailable({
         reason: `the chain replaced block ${last.primary} by another one while it was read; read the range again`,
       })
-    return (yield* nearBatch(chain, headers, routing, startOf(at))).batch
+    return (yield* nearBatch(chain, headers, yield* routing, startOf(at))).batch
   })
 
   const deep = (from: number, to: number) =>
     Stream.unfold(from, (next) => {
       if (next > to) return Effect.undefined
-      return Effect.map(ahead.next({ from: next, to }, Effect.succeed(routing)), ({ contents }) => {
-        const { batch } = deepBatch(contents, routing, startOf(next))
-        return [batch, batch.upTo.primary + 1] as const
-      })
+      return ahead.next({ from: next, to }, routing).pipe(
+        Effect.flatMap((read) => deepBatch(chain, read, next, startOf(next))),
+        Effect.map(({ batch }) => [batch, batch.upTo.primary + 1] as const),
+      )
     })
+
+  /** Makes the contracts known that factories made before the range. */
+  const readPast = Effect.fnUntraced(function* (deepEnd: number) {
+    yield* routing
+    const before = startOf(range.from)
+    const begin = readStart(config.start)
+    const first = range.start ?? (begin._tag === "Block" ? startOf(begin.number) : before)
+    const past = new Past(chain, providers, factories, first, config.requests_per_second)
+    past.settle(before)
+    for (const factory of factories.unknown) {
+      while (!factories.of(factory).followed)
+        yield* past.readOf(factory, before, { deepEnd, hashOf: () => undefined }).pipe(
+          Effect.retry({
+            times: ATTEMPTS - 1,
+            while: ({ _tag }) => _tag === "RpcFailure",
+            schedule: Schedule.exponential("200 millis"),
+          }),
+          Effect.catchTag("RpcFailure", ({ reason }) => Effect.fail(new SourceUnavailable({ reason }))),
+        )
+    }
+  })
 
   /** What is left, by what the head is now. */
   const rest = Effect.gen(function* () {
@@ -72,6 +98,8 @@ const scanOnce = (
         reason: `block ${range.to} is not on the chain yet; the newest one is ${latest.number}`,
       })
     const deepEnd = Math.min(range.to, latest.number - nearBlocks(config))
+    yield* readPast(deepEnd)
+    factories.forgetBehind(startOf(at))
     if (at <= deepEnd) return deep(at, deepEnd)
     return Stream.fromEffect(near)
   })

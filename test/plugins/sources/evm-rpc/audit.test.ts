@@ -6,8 +6,19 @@ import { endOf } from "../../../../core/model/cursor.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { answer } from "../../../../server/devnet/simulated/methods.ts"
 import { type SimulatedNode, simulatedNode } from "../../../../server/devnet/simulated/node.ts"
-import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
-import { drive, makeSource, outside, positions, quick, secretsFrom, transferInterests, until } from "./driver.ts"
+import { addressOf, TRANSFER, transfer } from "../../../../server/devnet/simulated/transfer.ts"
+import { CREATED, created, FACTORY } from "../../../support/factory.ts"
+import {
+  drive,
+  makeSource,
+  outside,
+  positions,
+  quick,
+  secretsFrom,
+  transferInterests,
+  until,
+  watching,
+} from "./driver.ts"
 
 const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))
 
@@ -75,6 +86,31 @@ describe("the audit of receipts", () => {
       assert.strictEqual(lazy.count("eth_getBlockReceipts"), 0)
       chain.mine(1, three)
       yield* until("the other one is asked", () => good.count("eth_getLogs") > 0)
+    }),
+  )
+
+  live(
+    "finds a contract of a factory whose creation a node left out, with what it logged since",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain()
+        .mine(99, () => [transfer(20, 1, 2, 1)])
+        .mine(1, () => [created(21), created(20), transfer(20, 1, 2, 1)])
+        .mine(110, () => [transfer(20, 1, 2, 1)])
+      const node = yield* simulatedNode(chain)
+      omit(node, 100)
+      const source = yield* makeSource({ ...audited, url: node.url, max_block_range: 50 })
+      const factory = { address: FACTORY, event: CREATED, param: "pool" }
+      const { driven } = yield* drive(source, {
+        interests: watching({ kind: "event", event: TRANSFER, address: { factory } }),
+      })
+      yield* until("the audit is at the head", () => found(driven.late).length + driven.events.length >= 108)
+      chain.mine(4, () => [transfer(20, 1, 2, 1)])
+      yield* until("the audit goes on", () => found(driven.late).length + driven.events.length === 115)
+      const all = [...found(driven.late), ...positions(driven.events)]
+      assert.deepStrictEqual(new Set(all), new Set(["100:2", ...Array.from({ length: 114 }, (_, i) => `${101 + i}:0`)]))
+      assert.lengthOf(all, 115)
+      const children = driven.batches.flatMap(({ records = [] }) => records.map(({ value }) => value))
+      assert.isTrue(children.includes(addressOf(20)), "it is recorded")
     }),
   )
 

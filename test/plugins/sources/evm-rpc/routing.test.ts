@@ -29,7 +29,7 @@ const watch = (
   } as Selector,
 })
 
-const routing = (...interests: ReadonlyArray<Watch>) => new Routing({ version: 1, interests })
+const routing = (...interests: ReadonlyArray<Watch>) => Routing.of({ version: 1, interests })
 
 const filters = (...interests: ReadonlyArray<Watch>) => routing(...interests).logs.filters
 
