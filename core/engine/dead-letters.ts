@@ -136,9 +136,9 @@ const makeDeadLetters = Effect.fnUntraced(function* () {
 
   /** A name that neither a resource nor a letter has is a slip: it must not look as if there were no letters. */
   const checkNames = Effect.fnUntraced(function* ({ network, sink, monitor }: DeadLetterFilter) {
-    yield* existing(network)
-    if (sink === undefined && monitor === undefined) return
     const counts = yield* storage.deadLetterCounts(network)
+    if (counts.length === 0) yield* existing(network)
+    if (sink === undefined && monitor === undefined) return
     const knownSinks = new Set([...sinks.all().map(({ definition }) => definition.id), ...counts.map((c) => c.sink)])
     if (sink !== undefined && !knownSinks.has(sink)) {
       return yield* new NotFound({ resource: `sink "${sink}"`, known: [...knownSinks].toSorted() })

@@ -27,7 +27,9 @@ describe("health", () => {
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(yield* owes, [{ ...before!, oldestSeconds: before!.oldestSeconds + 2 }])
       const { sinks } = yield* health
-      assert.deepStrictEqual(sinks, [{ id: "mine", state: "PAUSED", error: "by an operator" }])
+      assert.deepStrictEqual(sinks, [
+        { id: "mine", state: "PAUSED", error: "by an operator; resumeSink lets it go on" },
+      ])
     }),
   )
 })

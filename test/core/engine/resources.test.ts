@@ -234,7 +234,7 @@ describe("resources", () => {
       const aggregate = { windowMs: 86_400_000, maxBatch: 10_000 }
       const capped = yield* putSink({ id: "mine", module: "host:mine", config: {}, aggregate, concurrency: 100 })
       assert.deepInclude(capped, { aggregate, concurrency: 100, throttle: null })
-      const gate = { type: "threshold", count: 10_000, windowMs: 24 * 86_400_000, by: null } as const
+      const gate = { type: "threshold", count: 1_000, windowMs: 24 * 86_400_000, by: null } as const
       assert.deepStrictEqual((yield* putMonitor({ ...monitor, gate })).gate, gate)
     }),
   )

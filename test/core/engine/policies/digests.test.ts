@@ -128,7 +128,7 @@ describe("what a gate emits", () => {
   it.live("holds no checkpoint up, and is owed like anything else: also more than fit into one page", () =>
     Effect.gen(function* () {
       const feed = new ScriptedFeed()
-      const values = Array.from({ length: 1_500 }, (_, i) => 100 + i)
+      const values = Array.from({ length: 1_000 }, (_, i) => 100 + i)
       feed.append(values.map(transfer))
       let down = true
       const a = receiver("a", {
@@ -137,7 +137,7 @@ describe("what a gate emits", () => {
       })
       const runtime = yield* startRuntime({
         plugins: [scriptedSource(feed)],
-        resources: { ...definitions([a.sink]), monitors: [gated(["a"], 1_500)] },
+        resources: { ...definitions([a.sink]), monitors: [gated(["a"], 1_000)] },
       })
       yield* waitForCheckpoint(runtime, "test", 1)
       down = false

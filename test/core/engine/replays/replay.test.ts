@@ -257,14 +257,14 @@ describe("the replay of a dead letter", () => {
       const a = refuser("a")
       const { runtime, deadLetters } = yield* startWithLetters(3, [a])
       a.answer(() => new Permanent({ reason: "HTTP 410", gone: true }))
-      const counts = yield* deadLetters.replayAll({ network: "test" }, 10)
+      const { endCursor, ...counts } = yield* deadLetters.replayAll({ network: "test" }, 10)
       assert.deepStrictEqual(counts, {
         delivered: 0,
         failed: 1,
         skipped: 2,
         whySkipped: [`sink "a" is paused (HTTP 410); let it go on with resumeSink, then repeat this`],
-        endCursor: null,
       })
+      assert.isNotNull(endCursor)
       const [sink] = yield* resourcesOf(runtime).sinks
       assert.strictEqual(sink!.state, "PAUSED")
       assert.strictEqual(a.offered.length, 1)
