@@ -106,6 +106,8 @@ describe("a network that is rewound", () => {
       const feed = numbered(5)
       const runtime = yield* startRuntime({
         plugins: [scriptedSource(feed)],
+        // So long an attempt that hangs is waited for.
+        settings: { drainTimeoutMs: 200 },
         resources: {
           ...definitions([a.sink, b.sink]),
           monitors: [{ id: "all", network: "test", selector: { name: "Transfer" }, sinks: ["a", "b"] }],
