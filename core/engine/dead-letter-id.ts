@@ -1,4 +1,4 @@
-import type { DeadLetterRow } from "../storage/storage.ts"
+import type { DeadLetterRow } from "../storage/dead-letter.ts"
 
 const encode = (text: string): string => Buffer.from(text).toString("base64url")
 

@@ -1,13 +1,8 @@
 import { Context, Effect, Fiber, Layer } from "effect"
 import { byDefinition } from "../pipeline/attempt-policy.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import {
-  type DeadLetterFilter,
-  type DeadLetterRow,
-  type LetterFilter,
-  type NoReplay,
-  Storage,
-} from "../storage/storage.ts"
+import type { DeadLetterFilter, DeadLetterRow, LetterFilter, NoReplay } from "../storage/dead-letter.ts"
+import { Storage } from "../storage/storage.ts"
 import { noReplay } from "../storage/tuples/dead-letter.ts"
 import { deadLetterCursor, deadLetterId, parseDeadLetterCursor, parseDeadLetterId } from "./dead-letter-id.ts"
 import { Engine } from "./engine.ts"

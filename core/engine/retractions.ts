@@ -1,31 +1,17 @@
 import { Clock, Effect, Fiber, type Scope } from "effect"
 import { type AttemptPolicy, byDefinition, Probation } from "../pipeline/attempt-policy.ts"
 import { beforeAll, Draining } from "../pipeline/draining.ts"
-import type { NetworkMetrics } from "../pipeline/metrics.ts"
 import { untilStored } from "../pipeline/persist.ts"
 import { makeSettler, type Settler } from "../pipeline/settler.ts"
 import type { SinkHandle } from "../pipeline/sink-handle.ts"
 import { makeSinkWorker } from "../pipeline/sink-worker.ts"
-import type { PipelineStatus } from "../pipeline/status.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import type { Storage } from "../storage/storage.ts"
-import type { Ownership } from "./ownership.ts"
+import type { Sending } from "./sending.ts"
 
 type Fault = StorageError | NotOwner
 
 /** Rows of one page when retractions are read back. */
 const PAGE = 256
-
-export interface RetractionOptions {
-  readonly network: string
-  readonly ownership: Ownership
-  readonly storage: Storage["Service"]
-  readonly status: PipelineStatus
-  readonly metrics: NetworkMetrics
-  readonly sinkHandle: (sink: string) => SinkHandle
-  /** Is told that a sink's receiver is gone for good; pauses the sink at once. */
-  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
-}
 
 /**
  * For whom retractions are sent while no pipeline runs.
@@ -59,7 +45,7 @@ export interface Retractions {
   readonly leave: Effect.Effect<void>
 }
 
-export const makeRetractions = (options: RetractionOptions, of: RetractionsOf): Retractions => {
+export const makeRetractions = (options: Sending, of: RetractionsOf): Retractions => {
   const { network, ownership, storage, status, metrics } = options
   const { owner, lease } = ownership
   const draining = new Draining()

@@ -1,4 +1,4 @@
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Queue, type Scope, Semaphore } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Option, Queue, type Scope, Semaphore } from "effect"
 import { InterestVersions } from "../pipeline/interest-versions.ts"
 import { exposeGauges, NetworkMetrics } from "../pipeline/metrics.ts"
 import { untilStored } from "../pipeline/persist.ts"
@@ -15,13 +15,15 @@ import type { FeedHub } from "./feed/hub.ts"
 import { describeHolder } from "./holder.ts"
 import { type Ending, type NetworkActivity, NetworkCondition } from "./network-condition.ts"
 import { claimNetwork, type Ownership, releaseNetwork } from "./ownership.ts"
+import { makeMakingWay } from "./making-way.ts"
 import { messageOf } from "./message-of.ts"
 import { runPipeline } from "./pipeline-run.ts"
 import { readinessOf } from "./readiness.ts"
 import { makeReplays, type Replays } from "./replays/replays.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 import type { Command } from "./supervisor-command.ts"
-import { makeRetractions, type RetractionOptions, type RetractionsOf } from "./retractions.ts"
+import { makeRetractions, type RetractionsOf } from "./retractions.ts"
+import type { Sending } from "./sending.ts"
 import { makeTakingBack, takingBackTo } from "./taking-back.ts"
 
 /** What may be done to the rows of a network for as long as this process owns it. */
@@ -199,42 +201,16 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     return null
   })
 
-  /** Completes when something comes that what is sent makes way for, and leaves it in the queue; answers what it is. */
-  const interruption = Effect.fnUntraced(function* (isOver: () => boolean): Effect.fn.Return<Command["_tag"]> {
-    while (true) {
-      const { _tag } = yield* Queue.peek(commands)
-      if (condition.ending === "leave" || _tag === "Between" || _tag === "TakeBack" || isOver()) return _tag
-      yield* Effect.uninterruptible(
-        Effect.andThen(
-          Queue.take(commands),
-          Effect.sync(() => {
-            if (_tag === "Refresh") refreshing = false
-          }),
-        ),
-      )
-      // What changed while the command was taken brought no other one.
-      if (isOver()) return _tag
-    }
+  const makingWay = makeMakingWay({
+    commands,
+    condition,
+    drainTimeoutMs: options.drainTimeoutMs,
+    onRefresh: () => {
+      refreshing = false
+    },
   })
 
-  /** Runs what sends something until something else comes, and leaves it then; null if it did not get to its end. */
-  const makingWay = Effect.fnUntraced(function* <A>(
-    run: Effect.Effect<A, PipelineFault, Scope.Scope>,
-    leave: Effect.Effect<void>,
-    isOver: () => boolean,
-  ) {
-    const fiber = yield* Effect.forkScoped(run)
-    const cut = yield* Effect.raceFirst(Effect.as(Fiber.await(fiber), null), interruption(isOver))
-    yield* leave
-    // Who asks for a change of the rows is not kept waiting: the attempts under way are made again.
-    const grace = cut === "Between" && condition.ending !== "leave" ? 0 : options.drainTimeoutMs
-    const exit = yield* Effect.timeoutOption(Fiber.await(fiber), grace)
-    if (Option.isSome(exit)) return yield* exit.value
-    yield* Fiber.interrupt(fiber)
-    return null
-  })
-
-  const retractionsOf = (owned: Ownership): RetractionOptions => ({
+  const sendingOf = (owned: Ownership): Sending => ({
     network,
     ownership: owned,
     storage,
@@ -248,7 +224,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     condition.takingBack = takingBackTo(invalidation.from)
     yield* Effect.logInfo(`${condition.takingBack}: ${invalidation.cause}`)
     const taking = makeTakingBack({
-      ...retractionsOf(owned),
+      ...sendingOf(owned),
       journalDepth: options.journalDepth(),
       invalidation,
       onShown: (position) => hub.shown(network, position),
@@ -259,7 +235,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
 
   /** Sends retractions while no pipeline runs, until all are sent or something else is to be done. */
   const sendRetractions = (owned: Ownership, of: RetractionsOf, isOver: () => boolean) => {
-    const { send, leave } = makeRetractions(retractionsOf(owned), of)
+    const { send, leave } = makeRetractions(sendingOf(owned), of)
     return Effect.map(makingWay(send, leave, isOver), (done) => done === true)
   }
 
@@ -337,15 +313,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   const tenure = Effect.gen(function* () {
     const owned = yield* own
     if (owned === null) return
-    const replays = yield* makeReplays({
-      network,
-      ownership: owned,
-      storage,
-      status: condition.status,
-      metrics,
-      sinkHandle: sinks.handle,
-      onGone: options.onGone,
-    })
+    const replays = yield* makeReplays(sendingOf(owned))
     if (replaysEnded) replays.end()
     present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))

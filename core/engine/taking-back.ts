@@ -3,7 +3,8 @@ import { type Cursor, formatCursor } from "../model/cursor.ts"
 import { untilStored } from "../pipeline/persist.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { Invalidation, Rewound } from "../storage/storage.ts"
-import { makeRetractions, type RetractionOptions } from "./retractions.ts"
+import { makeRetractions } from "./retractions.ts"
+import type { Sending } from "./sending.ts"
 
 /** Matches that end in one transaction: keeps it to about 5 ms. */
 const STEP = 100
@@ -25,7 +26,7 @@ export interface TakingBack {
  * left at any point and begun again.
  */
 export const makeTakingBack = (
-  options: RetractionOptions & {
+  options: Sending & {
     readonly journalDepth: number
     readonly invalidation: Invalidation
     readonly onShown: (feedPosition: number) => Effect.Effect<void>

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { StorageError } from "../../storage/error.ts"
-import type { DeadLetterFilter, DeadLetterRow, LetterFilter, Storage } from "../../storage/storage.ts"
+import type { DeadLetterFilter, DeadLetterRow, LetterFilter } from "../../storage/dead-letter.ts"
+import type { Storage } from "../../storage/storage.ts"
 import { noReplayReasons } from "../error.ts"
 import type { Skipped } from "./skipped.ts"
 

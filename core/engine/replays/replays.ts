@@ -3,14 +3,13 @@ import { deliveryId, type Match, matchBody, type SinkEvent } from "../../model/s
 import type { AttemptPolicy } from "../../pipeline/attempt-policy.ts"
 import { deliverWithRetry, type DeliveryResult } from "../../pipeline/delivery.ts"
 import { Draining } from "../../pipeline/draining.ts"
-import type { NetworkMetrics } from "../../pipeline/metrics.ts"
 import { untilStored } from "../../pipeline/persist.ts"
 import type { SinkHandle } from "../../pipeline/sink-handle.ts"
-import type { PipelineStatus } from "../../pipeline/status.ts"
 import type { NotOwner, StorageError } from "../../storage/error.ts"
-import type { DeadLetterRow, NoReplay, Outcome, Storage } from "../../storage/storage.ts"
+import type { DeadLetterRow, NoReplay } from "../../storage/dead-letter.ts"
+import type { Outcome } from "../../storage/storage.ts"
 import { noReplay } from "../../storage/tuples/dead-letter.ts"
-import type { Ownership } from "../ownership.ts"
+import type { Sending } from "../sending.ts"
 import { sinkRefusal } from "./sink-refusal.ts"
 
 type Fault = StorageError | NotOwner
@@ -82,16 +81,9 @@ const retractionFirst = (sink: string): string =>
 
 const eventOf = (payload: string): SinkEvent => ({ type: "match", ...(JSON.parse(payload) as Match) })
 
-export const makeReplays = Effect.fnUntraced(function* (options: {
-  readonly network: string
-  readonly ownership: Ownership
-  readonly storage: Storage["Service"]
-  readonly status: PipelineStatus
-  readonly metrics: NetworkMetrics
-  readonly sinkHandle: (sink: string) => SinkHandle
-  /** Is told that a sink's receiver is gone. */
-  readonly onGone: (sink: string, reason: string) => Effect.Effect<void>
-}): Effect.fn.Return<Replays, never, Scope.Scope> {
+export const makeReplays = Effect.fnUntraced(function* (
+  options: Sending,
+): Effect.fn.Return<Replays, never, Scope.Scope> {
   const { network, storage, status, metrics } = options
   const { owner, lease } = options.ownership
   const scope = yield* Effect.scope
