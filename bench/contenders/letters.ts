@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { layerSqlite } from "../../core/storage/sqlite/layer.ts"
-import { type LetterFilter, type NewMatch, Storage } from "../../core/storage/storage.ts"
+import type { LetterFilter } from "../../core/storage/dead-letter.ts"
+import { type NewMatch, Storage } from "../../core/storage/storage.ts"
 import { contend } from "../contender.ts"
 
 /** Times what an operator asks of dead letters, when there are few and when there are many. */

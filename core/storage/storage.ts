@@ -3,6 +3,7 @@ import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
 import type { Gate } from "../model/policy.ts"
 import type { Anchor, RecordId, SourceRecord } from "../plugin/source.ts"
+import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "./dead-letter.ts"
 import type { Held, NotOwner, StaleResources, StorageError } from "./error.ts"
 import type { ResourceChanges, SeedRecord, StoredResources } from "./stored.ts"
 
@@ -218,48 +219,6 @@ export interface FeedState {
     readonly kind: "match" | "retracted"
     readonly position: number
   }>
-}
-
-export interface DeadLetterRow {
-  readonly seq: number
-  /** Order of dying, over all networks. */
-  readonly died: number
-  readonly network: string
-  readonly sink: string
-  readonly monitor: string
-  readonly matchId: string
-  readonly life: number
-  readonly cursor: Cursor
-  readonly kind: "match" | "retracted"
-  readonly attempts: number
-  readonly reason: string
-  readonly createdAt: number
-  readonly payload: string | null
-  /** Whether the match was taken back since. */
-  readonly ended: boolean
-}
-
-/** Why a dead letter is not sent again. */
-export type NoReplay = "RETRACTED" | "NO_REPLAY_RETRACTED" | "NO_REPLAY_PAYLOAD"
-
-/** How many dead letters a sink has of a monitor. */
-export interface DeadLetterCount {
-  readonly sink: string
-  readonly monitor: string
-  readonly letters: number
-}
-
-export interface DeadLetterFilter {
-  readonly network: string
-  readonly sink?: string
-  readonly monitor?: string
-}
-
-/** Dead letters by what they are, too. */
-export interface LetterFilter extends DeadLetterFilter {
-  readonly kind?: DeadLetterRow["kind"]
-  /** Whether their matches were taken back. */
-  readonly ended?: boolean
 }
 
 export interface PruneInput {

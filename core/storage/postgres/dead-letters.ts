@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { DeadLetterCount, DeadLetterRow, DeliveryRow, LetterFilter, Outcome } from "../storage.ts"
+import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "../dead-letter.ts"
+import type { DeliveryRow, Outcome } from "../storage.ts"
 import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import type { Session } from "./connection.ts"

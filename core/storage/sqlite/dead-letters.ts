@@ -1,4 +1,5 @@
-import type { DeadLetterCount, DeadLetterRow, DeliveryRow, LetterFilter, Outcome } from "../storage.ts"
+import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "../dead-letter.ts"
+import type { DeliveryRow, Outcome } from "../storage.ts"
 import type { NetworkRow } from "../network-row.ts"
 import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"

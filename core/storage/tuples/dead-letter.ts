@@ -1,4 +1,4 @@
-import type { DeadLetterFilter, DeadLetterRow, LetterFilter, NoReplay } from "../storage.ts"
+import type { DeadLetterFilter, DeadLetterRow, LetterFilter, NoReplay } from "../dead-letter.ts"
 
 /** A dead letter with its match, in the order of the columns that both databases select. */
 export type DeadLetterTuple = readonly [

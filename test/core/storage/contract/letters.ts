@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import type { LetterFilter, Storage } from "../../../../core/storage/storage.ts"
+import type { LetterFilter } from "../../../../core/storage/dead-letter.ts"
+import type { Storage } from "../../../../core/storage/storage.ts"
 import { at, batch, match, monitor, network, sink } from "../builders.ts"
 import { all, retractAll, settleAll, started, takeBack, type Test } from "./support.ts"
 
