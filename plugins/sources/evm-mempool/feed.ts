@@ -4,7 +4,7 @@ import type { RpcFailure } from "../evm-rpc/rpc/errors.ts"
 import type { Provider, Providers } from "../evm-rpc/rpc/providers.ts"
 import { MalformedAnswer, readHash, readObject } from "../evm-rpc/wire.ts"
 import { type PendingTransaction, readPending } from "./pending.ts"
-import type { Recent } from "./recent.ts"
+import type { Recent } from "../evm-rpc/recent.ts"
 
 /** Looks for pending transactions that were not seen before. */
 export interface PendingFeed {

@@ -9,7 +9,7 @@ import { makeClient, makePace } from "../evm-rpc/rpc/client.ts"
 import { makeProviders } from "../evm-rpc/rpc/providers.ts"
 import { Config } from "./config.ts"
 import { makePendingFeed } from "./feed.ts"
-import { Recent } from "./recent.ts"
+import { Recent } from "../evm-rpc/recent.ts"
 import { runMempool } from "./run.ts"
 import { describeSelector, Selector } from "./selector.ts"
 

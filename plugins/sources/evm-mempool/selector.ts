@@ -2,10 +2,10 @@ import { Schema } from "effect"
 import type { RecordType } from "../../../core/model/fields.ts"
 import type { Problem } from "../../../core/model/problem.ts"
 import type { SelectorDescription } from "../../../core/plugin/source.ts"
-import { recordOfAny } from "../evm-rpc/abi.ts"
-import { CallSelector, readCalls, type WatchedCalls } from "../evm-rpc/selectors/call.ts"
+import { CallSelector, readCalls, signedCall, type WatchedCalls } from "../evm-rpc/selectors/call.ts"
 import {
   readTransactionSelector,
+  signedTransaction,
   TransactionSelector,
   type WatchedTransactions,
 } from "../evm-rpc/selectors/transaction.ts"
@@ -33,35 +33,13 @@ const transaction: RecordType = {
   },
 }
 
-const describeCalls = ({ functions }: WatchedCalls): SelectorDescription => ({
-  fields: {
-    kind: "record",
-    fields: {
-      kind: { kind: "string" },
-      name: { kind: "string" },
-      signature: { kind: "string" },
-      from: { kind: "address", optional: true },
-      to: { kind: "address" },
-      value: { kind: "int", optional: true },
-      args: recordOfAny(functions),
-      transaction,
-    },
-  },
+const describeCalls = (watched: WatchedCalls): SelectorDescription => ({
+  fields: { kind: "record", fields: { ...signedCall(watched), transaction } },
   identity: ["transaction.hash", "to", "signature", "args"],
 })
 
 const transactionDescription: SelectorDescription = {
-  fields: {
-    kind: "record",
-    fields: {
-      kind: { kind: "string" },
-      from: { kind: "address", optional: true },
-      to: { kind: "address", optional: true },
-      value: { kind: "int", optional: true },
-      input: { kind: "bytes" },
-      transaction,
-    },
-  },
+  fields: { kind: "record", fields: { ...signedTransaction, transaction } },
   identity: ["transaction.hash"],
 }
 

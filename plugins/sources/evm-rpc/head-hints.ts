@@ -1,4 +1,5 @@
 import { Effect, Latch } from "effect"
+import { Recent } from "./recent.ts"
 
 /** A block as it is told that it is the newest. */
 export interface ToldHead {
@@ -23,7 +24,7 @@ const REMEMBERED = 64
  * them costs a few polls, then they are ignored until one of them is found by an ordinary poll.
  */
 export class HeadHints {
-  readonly #announced = new Set<string>()
+  readonly #announced = new Recent(REMEMBERED)
   readonly #arrived = Latch.makeUnsafe(false)
   readonly #silent = Latch.makeUnsafe(false)
   #isOpen = false
@@ -76,9 +77,7 @@ export class HeadHints {
 
   /** The connection tells of a new block. */
   announce(head: ToldHead): void {
-    this.#announced.delete(head.hash)
     this.#announced.add(head.hash)
-    if (this.#announced.size > REMEMBERED) this.#announced.delete(this.#announced.values().next().value!)
     const polled = this.#polled
     if (polled?.hash === head.hash) this.#prove(head.hash)
     else if (polled === null || head.number >= polled.number) {

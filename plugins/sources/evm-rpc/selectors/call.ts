@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { toFunctionSelector, toFunctionSignature } from "viem"
+import type { RecordType } from "../../../../core/model/fields.ts"
 import type { Problem } from "../../../../core/model/problem.ts"
 import type { SelectorDescription } from "../../../../core/plugin/source.ts"
 import { formName, type NamedParameter, recordOfAny } from "../abi.ts"
@@ -66,18 +67,23 @@ export const readCalls = (selector: CallSelector): WatchedCalls | { readonly pro
   return problems.length > 0 ? { problems } : { kind: "call", addresses, functions: [...functions.values()] }
 }
 
+/** What is known of a call before it is mined. */
+export const signedCall = ({ functions }: WatchedCalls): RecordType["fields"] => ({
+  kind: { kind: "string" },
+  name: { kind: "string" },
+  signature: { kind: "string" },
+  from: { kind: "address", optional: true },
+  to: { kind: "address" },
+  value: { kind: "int", optional: true },
+  args: recordOfAny(functions),
+})
+
 /** The fields of a call that matches the selector, and those that identify it. */
-export const describeCalls = ({ functions }: WatchedCalls): SelectorDescription => ({
+export const describeCalls = (watched: WatchedCalls): SelectorDescription => ({
   fields: {
     kind: "record",
     fields: {
-      kind: { kind: "string" },
-      name: { kind: "string" },
-      signature: { kind: "string" },
-      from: { kind: "address", optional: true },
-      to: { kind: "address" },
-      value: { kind: "int", optional: true },
-      args: recordOfAny(functions),
+      ...signedCall(watched),
       status: { kind: "string", optional: true },
       transaction: transactionFields,
       block: blockFields,

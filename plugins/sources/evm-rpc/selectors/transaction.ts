@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import type { RecordType } from "../../../../core/model/fields.ts"
 import type { Problem } from "../../../../core/model/problem.ts"
 import type { SelectorDescription } from "../../../../core/plugin/source.ts"
 import { Addresses, readAddresses } from "./addresses.ts"
@@ -50,16 +51,21 @@ export const readTransactionSelector = (
     : { kind: "transaction", from, to, creation: selector.creation ?? null, minValue: BigInt(selector.min_value ?? 0) }
 }
 
+/** What is known of a transaction before it is mined. */
+export const signedTransaction: RecordType["fields"] = {
+  kind: { kind: "string" },
+  from: { kind: "address", optional: true },
+  to: { kind: "address", optional: true },
+  value: { kind: "int", optional: true },
+  input: { kind: "bytes" },
+}
+
 /** The fields of a transaction, and those that identify it. */
 export const transactionDescription: SelectorDescription = {
   fields: {
     kind: "record",
     fields: {
-      kind: { kind: "string" },
-      from: { kind: "address", optional: true },
-      to: { kind: "address", optional: true },
-      value: { kind: "int", optional: true },
-      input: { kind: "bytes" },
+      ...signedTransaction,
       status: { kind: "string", optional: true },
       creates: { kind: "address", optional: true },
       transaction: transactionFields,

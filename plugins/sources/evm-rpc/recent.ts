@@ -1,4 +1,4 @@
-/** Remembers the newest of the keys that it was given: nodes tell of a transaction more than once. */
+/** Remembers the newest of the keys that it was given: nodes tell of a block or a transaction more than once. */
 export class Recent {
   readonly #keys = new Set<string>()
   readonly #most: number
@@ -15,5 +15,9 @@ export class Recent {
     this.#keys.delete(key)
     this.#keys.add(key)
     if (this.#keys.size > this.#most) this.#keys.delete(this.#keys.values().next().value!)
+  }
+
+  clear(): void {
+    this.#keys.clear()
   }
 }
