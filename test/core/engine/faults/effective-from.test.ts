@@ -5,6 +5,27 @@ import { resourcesOf, waitForCheckpoint } from "../../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
 import { allTransfers, definitions, Gate, recorder, startOver, transfer } from "./support.ts"
 
+/** A monitor was edited, and is switched off while its first batch since is being minted. */
+const switchedOffInItsFirstMint = Effect.gen(function* () {
+  const feed = new ScriptedFeed()
+  const minting = new Gate("open")
+  const { values, sink } = recorder("mine")
+  const { runtime, storage } = yield* startOver(
+    ({ mint }) => ({ mint: (owner, input) => Effect.andThen(minting.pass, mint(owner, input)) }),
+    { plugins: [scriptedSource(feed)], resources: definitions([sink], { range: 1 }) },
+  )
+  const { putMonitor, monitors } = resourcesOf(runtime)
+  const edited = (enabled: boolean) => allTransfers(["mine"], { predicate: "args.value > 0", enabled })
+  feed.append([transfer(1)])
+  yield* waitForCheckpoint(runtime, "test", 1)
+  yield* putMonitor(edited(true))
+  yield* minting.close
+  feed.append([transfer(2)])
+  yield* minting.reached
+  yield* putMonitor(edited(false))
+  return { feed, minting, runtime, storage, values, monitors, edited, putMonitor }
+})
+
 describe("effectiveFrom", () => {
   it.live("of a monitor that was edited and edited back lies behind what the revision in between matched", () =>
     Effect.gen(function* () {
@@ -64,22 +85,7 @@ describe("effectiveFrom", () => {
 
   it.live("of a monitor that is switched off and on while its first batch is minted is that of its next one", () =>
     Effect.gen(function* () {
-      const feed = new ScriptedFeed()
-      const minting = new Gate("open")
-      const { sink } = recorder("mine")
-      const { runtime, storage } = yield* startOver(
-        ({ mint }) => ({ mint: (owner, input) => Effect.andThen(minting.pass, mint(owner, input)) }),
-        { plugins: [scriptedSource(feed)], resources: definitions([sink], { range: 1 }) },
-      )
-      const { putMonitor, monitors } = resourcesOf(runtime)
-      const edited = (enabled: boolean) => allTransfers(["mine"], { predicate: "args.value > 0", enabled })
-      feed.append([transfer(1)])
-      yield* waitForCheckpoint(runtime, "test", 1)
-      yield* putMonitor(edited(true))
-      yield* minting.close
-      feed.append([transfer(2)])
-      yield* minting.reached
-      yield* putMonitor(edited(false))
+      const { feed, minting, runtime, storage, monitors, edited, putMonitor } = yield* switchedOffInItsFirstMint
       const putting = yield* Effect.forkChild(putMonitor(edited(true)), { startImmediately: true })
       yield* minting.open
       yield* Fiber.join(putting)
@@ -94,22 +100,7 @@ describe("effectiveFrom", () => {
 
   it.live("of a monitor that is switched off while its first batch is minted is not kept when it is switched on", () =>
     Effect.gen(function* () {
-      const feed = new ScriptedFeed()
-      const minting = new Gate("open")
-      const { values, sink } = recorder("mine")
-      const { runtime, storage } = yield* startOver(
-        ({ mint }) => ({ mint: (owner, input) => Effect.andThen(minting.pass, mint(owner, input)) }),
-        { plugins: [scriptedSource(feed)], resources: definitions([sink], { range: 1 }) },
-      )
-      const { putMonitor, monitors } = resourcesOf(runtime)
-      const edited = (enabled: boolean) => allTransfers(["mine"], { predicate: "args.value > 0", enabled })
-      feed.append([transfer(1)])
-      yield* waitForCheckpoint(runtime, "test", 1)
-      yield* putMonitor(edited(true))
-      yield* minting.close
-      feed.append([transfer(2)])
-      yield* minting.reached
-      yield* putMonitor(edited(false))
+      const { feed, minting, runtime, storage, values, monitors, edited, putMonitor } = yield* switchedOffInItsFirstMint
       yield* minting.open
       feed.append([transfer(3)])
       yield* waitForCheckpoint(runtime, "test", 3)

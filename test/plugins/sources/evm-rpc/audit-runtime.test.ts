@@ -7,23 +7,9 @@ import { temporaryFolder } from "../../../support/process.ts"
 import { resourcesOf, startRuntime, waitForCheckpoint } from "../../../support/runtime.ts"
 import { waitUntil } from "../../../support/scripted-source.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
-import { answer } from "../../../../server/devnet/simulated/methods.ts"
-import { type SimulatedNode, simulatedNode } from "../../../../server/devnet/simulated/node.ts"
-import { addressOf, TRANSFER, transfer } from "../../../../server/devnet/simulated/transfer.ts"
-
-const three = (number: number) => [0, 1, 2].map((i) => transfer(1, 2, 3, number * 10 + i))
-
-/** The node leaves the middle log out of its answers about these blocks. */
-const omit = (node: SimulatedNode, ...blocks: ReadonlyArray<number>) => {
-  const isOmitted = (log: any) => blocks.includes(Number(log.blockNumber)) && log.logIndex === "0x1"
-  node.fault = (method, params) => {
-    if (method !== "eth_getLogs") return undefined
-    const given = answer(node, method, params)
-    return "result" in given
-      ? { result: (given.result as ReadonlyArray<unknown>).filter((log) => !isOmitted(log)) }
-      : given
-  }
-}
+import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { addressOf, TRANSFER } from "../../../../server/devnet/simulated/transfer.ts"
+import { omit, three } from "./omitting.ts"
 
 const monitor = (id: string) => ({
   id,

@@ -4,8 +4,7 @@ import { Secrets } from "../../../../core/plugin/secrets.ts"
 import type { LateBatch } from "../../../../core/plugin/source.ts"
 import { endOf } from "../../../../core/model/cursor.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
-import { answer } from "../../../../server/devnet/simulated/methods.ts"
-import { type SimulatedNode, simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
 import { addressOf, TRANSFER, transfer } from "../../../../server/devnet/simulated/transfer.ts"
 import { CREATED, created, FACTORY } from "../../../support/factory.ts"
 import {
@@ -19,6 +18,7 @@ import {
   until,
   watching,
 } from "./driver.ts"
+import { omit, three } from "./omitting.ts"
 
 const services = Layer.merge(outside, Layer.succeed(Secrets, secretsFrom({})))
 
@@ -26,21 +26,6 @@ const live = (name: string, test: Effect.Effect<void, unknown, any>) =>
   it.live(name, () => Effect.provide(Effect.scoped(test as Effect.Effect<void, unknown, never>), services))
 
 const audited = { ...quick, audit: "receipts" }
-
-/** Three logs in each block, so that the bloom tells nothing when one is missing. */
-const three = (number: number) => [0, 1, 2].map((i) => transfer(1, 2, 3, number * 10 + i))
-
-/** The node leaves the middle log out of its answers about these blocks. */
-const omit = (node: SimulatedNode, ...blocks: ReadonlyArray<number>) => {
-  const isOmitted = (log: any) => blocks.includes(Number(log.blockNumber)) && log.logIndex === "0x1"
-  node.fault = (method, params) => {
-    if (method !== "eth_getLogs") return undefined
-    const given = answer(node, method, params)
-    return "result" in given
-      ? { result: (given.result as ReadonlyArray<unknown>).filter((log) => !isOmitted(log)) }
-      : given
-  }
-}
 
 const found = (late: ReadonlyArray<LateBatch>) => positions(late.flatMap(({ events }) => events))
 
