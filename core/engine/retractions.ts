@@ -37,7 +37,7 @@ const refusalOf = (of: RetractionsOf, sink: string, { isMissing, error }: SinkHa
   return error !== null && of === "deletion" ? `permanent: sink ${sink} is FAILED: ${error}` : null
 }
 
-/** Sends the retractions that a network owes, all sinks at once. Can be begun again at any time. */
+/** Sends the retractions that a network owes, all sinks at once. What was left is gone on with by another one. */
 export interface Retractions {
   /** Ends when all are sent or dead; with `rest`, when it is left. Answers whether it got to its end. */
   readonly send: Effect.Effect<boolean, Fault, Scope.Scope>

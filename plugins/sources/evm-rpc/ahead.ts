@@ -1,4 +1,4 @@
-import { Clock, Effect, Exit, Latch, type Scope } from "effect"
+import { type Cause, Clock, Effect, Exit, Latch, type Scope } from "effect"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { Chain } from "./chain.ts"
 import { type Range, type RangeContents, readRangeAhead } from "./range-reads.ts"
@@ -75,6 +75,7 @@ export class RangesAhead {
   /** Whether answers lack timestamps, which are then fetched before the range is needed. */
   #untimed = false
   #hasMet = false
+  #broken: Cause.Cause<never> | null = null
 
   /**
    * @param scope in which requests run
@@ -105,6 +106,7 @@ export class RangesAhead {
     const piece = this.#pieces[0] ?? this.#add(from, yield* this.#providers.preferred, yield* routing)
     const begun = yield* Clock.currentTimeMillis
     while (piece.state === "asked") {
+      if (this.#broken !== null) return yield* Effect.failCause(this.#broken)
       this.#settled.closeUnsafe()
       yield* this.#settled.await
     }
@@ -146,8 +148,17 @@ export class RangesAhead {
   ): Effect.fn.Return<void> {
     const current = yield* routing
     const now = yield* Clock.currentTimeMillis
-    for (const piece of this.#launch(current, now)) yield* Effect.forkIn(this.#ask(piece, routing), this.#scope)
+    for (const piece of this.#launch(current, now))
+      yield* Effect.forkIn(Effect.onExit(this.#ask(piece, routing), this.#notice), this.#scope)
   })
+
+  /** What breaks in a request's own fiber breaks whoever waits: nobody else would answer. */
+  readonly #notice = (exit: Exit.Exit<void>): Effect.Effect<void> =>
+    Effect.sync(() => {
+      if (Exit.isSuccess(exit) || Exit.hasInterrupts(exit)) return
+      this.#broken = exit.cause
+      this.#settled.openUnsafe()
+    })
 
   /** Chooses what is asked for now, and from whom. */
   #launch(routing: Routing, now: number): ReadonlyArray<Piece> {
