@@ -26,7 +26,9 @@ const questions: Readonly<Record<string, Omit<LetterFilter, "network">>> = {
   "of a sink": { sink: "sink-1" },
   "of a monitor": { monitor: "monitor-3" },
   "of a kind": { kind: "match" },
-  "taken back": { ended: true },
+  "of retractions": { kind: "retracted" },
+  "of matches that ended": { kind: "match", ended: true },
+  "of matches that stand": { ended: false },
   "of a sink and a monitor": { sink: "sink-1", monitor: "monitor-3" },
 }
 
@@ -55,6 +57,14 @@ const fill = Effect.fnUntraced(function* (letters: number) {
       durable: new Set(),
       effective: [],
     })
+    const outcomes = rows.map(({ seq }) => ({ seq, state: "dead", attempts: 8, reason: "transient: down" }) as const)
+    yield* storage.settle(owner, { outcomes, offered: [] })
+  }
+  // A fork takes the newer half back, and its retractions die too.
+  yield* storage.invalidate(owner, { from: { primary: letters / 2, secondary: 0 }, cause: "a fork" })
+  while (!(yield* storage.retract(owner, GROUP)).done) continue
+  for (const sink of yield* storage.owedSinks("net")) {
+    const rows = yield* storage.owed("net", sink, { afterSeq: 0, limit: letters })
     const outcomes = rows.map(({ seq }) => ({ seq, state: "dead", attempts: 8, reason: "transient: down" }) as const)
     yield* storage.settle(owner, { outcomes, offered: [] })
   }

@@ -15,6 +15,8 @@ export interface Mutation {
   readonly run: (world: World) => Effect.Effect<unknown, Failure>
   /** What it gives up: whether that was heard of before depends on the moment. */
   readonly discards: string | null
+  /** Set when it is done to each dead letter of `REFUSING` by itself, with other changes before, between and behind. */
+  readonly eachLetter?: true
 }
 
 const pick = <A>(random: Choices, values: ReadonlyArray<A>): A => values[random.between(0, values.length - 1)]!
@@ -100,11 +102,13 @@ export const drawMutation = (
     () => remove("deleteSink", sink),
     () => act(`pauseSink ${sink}`, ({ resources }) => resources.pauseSink(sink)),
     () => act(`resumeSink ${sink}`, ({ resources }) => resources.resumeSink(sink)),
-    () => act(`replayDeadLetters ${network}${ofSink}`, ({ letters }) => letters.replayAll({ network, ...filter }, 100)),
+    () => ({
+      ...act(`replayDeadLetters ${network}${ofSink}`, ({ letters }) => letters.replayAll({ network, ...filter }, 100)),
+      eachLetter: true,
+    }),
     () => ({
       ...act(`discardDeadLetters ${network}${ofSink}`, ({ letters }) => letters.discardAll({ network, ...filter })),
-      // Each letter by itself is discarded or, by a replay at the same time, sent.
-      discards: REFUSING,
+      eachLetter: true,
     }),
     () => act(`offerRetractions ${network} ${refusing}`, ({ letters }) => letters.offerRetractions(network, refusing)),
   ]
