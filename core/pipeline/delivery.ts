@@ -19,7 +19,7 @@ export type DeliveryResult =
       readonly failure: DeliveryError | null
     }
   /** The pipeline drains: no outcome, the row stays owed. */
-  | { readonly _tag: "GivenUp" }
+  | { readonly _tag: "GivenUp"; readonly attempts: number }
 
 const classOf = (error: DeliveryError): string => {
   switch (error._tag) {
@@ -71,6 +71,8 @@ const attemptOnce = Effect.fnUntraced(function* (
 /** What the attempts of a delivery depend on. */
 export interface Attempts {
   readonly retry: Retry
+  /** Attempts that earlier runs made: they count, but one more is made in any case. */
+  readonly earlier: number
   readonly lease: HeldLease
   readonly draining: Draining
   /** Told of every failed attempt that another one may follow. */
@@ -79,29 +81,31 @@ export interface Attempts {
 
 /**
  * Delivers one event with its sink's retry policy. Fails never; ends without an outcome only when the pipeline drains
- * after a failed attempt, or while the lease is too short for one, because a shut-down is no attempt.
+ * after a failed attempt, or while the lease is too short for one, because a shut-down is no attempt. What it answers
+ * counts its own attempts alone.
  */
 export const deliverWithRetry = Effect.fnUntraced(function* (
   sink: Sink,
   event: SinkEvent,
   delivery: Omit<Delivery, "attempt">,
-  { retry, lease, draining, onRetry }: Attempts,
+  { retry, earlier, lease, draining, onRetry }: Attempts,
 ): Effect.fn.Return<DeliveryResult> {
-  for (let attempt = 1; ; attempt++) {
+  for (let made = 1; ; made++) {
+    const attempt = earlier + made
     // Another owner may send by the time that an attempt outside the lease ends.
     if (!lease.covers(sink.timeoutMs)) {
       yield* Effect.raceFirst(lease.untilCovers(sink.timeoutMs), draining.begun)
-      if (!lease.covers(sink.timeoutMs)) return { _tag: "GivenUp" }
+      if (!lease.covers(sink.timeoutMs)) return { _tag: "GivenUp", attempts: made - 1 }
     }
     const failure = yield* attemptOnce(sink, event, { ...delivery, attempt })
-    if (failure === null) return { _tag: "Delivered", attempts: attempt }
+    if (failure === null) return { _tag: "Delivered", attempts: made }
     const reason = classOf(failure)
     const judged = failure._tag === "Permanent" || failure._tag === "TooLarge"
-    if (judged || attempt >= retry.maxAttempts) return { _tag: "Dead", attempts: attempt, reason, judged, failure }
+    if (judged || attempt >= retry.maxAttempts) return { _tag: "Dead", attempts: made, reason, judged, failure }
     yield* onRetry(reason, attempt)
     const retryAfter = failure._tag === "RateLimited" ? failure.retryAfterMs : null
     const wait = Effect.sleep(backoffMs(retry, attempt, yield* Random.next, retryAfter))
     yield* Effect.raceFirst(wait, draining.begun)
-    if (draining.isBegun) return { _tag: "GivenUp" }
+    if (draining.isBegun) return { _tag: "GivenUp", attempts: made }
   }
 })

@@ -78,6 +78,9 @@ type Dead = DeliveryResult & { readonly _tag: "Dead" }
 /** A delivery that got no attempt, because those before it had shown that there is nobody to hear it. */
 const SINK_DOWN: Dead = { _tag: "Dead", attempts: 0, reason: "transient: sink down", judged: false, failure: null }
 
+/** Attempts that earlier runs made at a unit. */
+const earlierOf = ({ items }: Unit): number => Math.max(...items.map(({ row }) => row.attempts))
+
 export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
   const { sink, handle, isDurable, storage, owner, lease, metrics, status, settler, draining, policy } = options
   const window = new ThrottleWindow()
@@ -113,6 +116,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       const retry = isDurable ? { ...allowed, maxAttempts: Number.POSITIVE_INFINITY } : allowed
       const { event, delivery } = toSent(unit)
       const { timeoutMs } = runtime.sink
+      const earlier = earlierOf(unit)
       const own: { since: number | null; readonly timeoutMs: number } = { since: null, timeoutMs }
       underWay.add(own)
       const watched: Sink = {
@@ -129,7 +133,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
         const count = isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
         return Effect.logWarning(`${nameOf(unit)} failed (${count}): ${reason}`).pipe(annotate(unit))
       }
-      return deliverWithRetry(watched, event, delivery, { retry, lease, draining, onRetry }).pipe(
+      return deliverWithRetry(watched, event, delivery, { retry, earlier, lease, draining, onRetry }).pipe(
         Effect.ensuring(Effect.sync(() => underWay.delete(own))),
       )
     })
@@ -227,7 +231,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     run: Run,
     admission: Admission,
     runtime: SinkRuntime,
-  ): Effect.fn.Return<"goes on" | "given up"> {
+  ): Effect.fn.Return<"goes on" | "given up", StorageError | NotOwner> {
     const { end, throttle, reservation } = admission
     while (run.next < end) {
       const unit = withoutLeft(run.units[run.next]!, draining)
@@ -237,7 +241,10 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
       }
       const result = yield* attempts(unit, runtime)
       policy.ended(result)
-      if (result._tag === "GivenUp") return "given up"
+      if (result._tag === "GivenUp") {
+        yield* keepCount(unit, result.attempts)
+        return "given up"
+      }
       if (throttle !== null && result._tag === "Delivered" && !isRetraction(unit)) {
         window.spend(throttle, reservation, yield* Clock.currentTimeMillis)
       }
@@ -267,7 +274,7 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
         if (unit.items.length > 1) metrics.count("digests", 1, { sink })
         continue
       }
-      if (dead !== SINK_DOWN) yield* tell(unit, attempted, dead.reason)
+      if (dead !== SINK_DOWN) yield* tell(unit, earlierOf(unit) + attempted, dead.reason)
       if (gone !== null) {
         yield* options.onGone(sink, gone.reason)
         return "goes on"
@@ -275,6 +282,13 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
     }
     return "goes on"
   })
+
+  /** Writes how often a unit was tried that stays owed: a sink that is down gets no more attempts by being drained often. */
+  const keepCount = ({ items, attempts }: Unit, failed: number) => {
+    if (attempts + failed === 0) return Effect.void
+    const tried = items.map(({ row }) => ({ seq: row.seq, attempts: row.attempts + attempts + failed }))
+    return storage.settle(owner, { outcomes: [], offered: [], tried }).pipe(untilStored(status))
+  }
 
   const tell = (unit: Unit, attempted: number, reason: string) =>
     Effect.logError(`${nameOf(unit)} is dead after ${attempted} attempts, kept as a dead letter: ${reason}`).pipe(

@@ -147,6 +147,12 @@ export interface Minted {
   readonly shown: number
 }
 
+/** Failed attempts at a row that is still owed, all of them counted. */
+export interface Tried {
+  readonly seq: number
+  readonly attempts: number
+}
+
 /** Rows that are offered together. */
 export interface Digest {
   readonly digest: string
@@ -282,6 +288,8 @@ export class Storage extends Context.Service<
         readonly outcomes: ReadonlyArray<Outcome>
         readonly offered: ReadonlyArray<number>
         readonly digests?: ReadonlyArray<Digest>
+        /** Attempts that the next run counts on from. */
+        readonly tried?: ReadonlyArray<Tried>
       },
     ) => Write<void>
     /** Moves the checkpoint forward; at most to `minted`, never back. */

@@ -60,7 +60,7 @@ export interface Replays {
   readonly end: () => void
 }
 
-const GIVEN_UP: DeliveryResult = { _tag: "GivenUp" }
+const GIVEN_UP: DeliveryResult = { _tag: "GivenUp", attempts: 0 }
 
 /** What lies between two rests. */
 interface Period {
@@ -131,7 +131,7 @@ export const makeReplays = Effect.fnUntraced(function* (
         return Effect.logWarning(`replay failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`)
       }
       const end = yield* Effect.raceFirst(
-        deliverWithRetry(runtime.sink, event, delivery, { retry, lease, draining, onRetry }),
+        deliverWithRetry(runtime.sink, event, delivery, { retry, earlier: 0, lease, draining, onRetry }),
         Effect.as(changed, "changed" as const),
       )
       if (end === "changed") continue

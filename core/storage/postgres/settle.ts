@@ -13,6 +13,14 @@ export const settle = Effect.fnUntraced(function* (
   input: Parameters<Storage["Service"]["settle"]>[1],
   now: number,
 ): Effect.fn.Return<void, QueryFailed> {
+  const { tried = [] } = input
+  if (tried.length > 0) {
+    yield* group.session.run(sql.tried, [
+      group.network.id,
+      tried.map(({ seq }) => seq),
+      tried.map(({ attempts }) => attempts),
+    ])
+  }
   const outcomes = new Map<number, Outcome>()
   for (const outcome of input.outcomes) if (!outcomes.has(outcome.seq)) outcomes.set(outcome.seq, outcome)
   const settled = [...outcomes.values()]

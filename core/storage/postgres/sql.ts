@@ -143,6 +143,9 @@ export const sql = {
     WHERE d.seq = u.seq AND coalesce(d.network) = $1 AND coalesce(d.settled_at, -1) = -1
       AND (u.state <> 'offered' OR d.state = 'pending' OR u.digest IS NOT NULL)`,
 
+  tried: `UPDATE deliveries d SET attempts = u.attempts FROM unnest($2::bigint[], $3::bigint[]) u(seq, attempts)
+    WHERE d.seq = u.seq AND coalesce(d.network) = $1 AND coalesce(d.settled_at, -1) = -1`,
+
   invalidation: `SELECT from_primary, from_secondary, cause, retracted FROM invalidations WHERE network = $1`,
   putInvalidation: `INSERT INTO invalidations AS i (network, from_primary, from_secondary, cause, retracted)
     VALUES ($1, $2, $3, $4, 0) ON CONFLICT (network) DO UPDATE SET from_primary = excluded.from_primary,

@@ -10,6 +10,7 @@ export const makeSettle = (native: Native) => {
   const dead = native.prepare(sql.dead)
   const offered = native.prepare(sql.offered)
   const offeredAs = native.prepare(sql.offeredAs)
+  const tried = native.prepare(sql.tried)
 
   return (group: Group, network: NetworkRow, input: Parameters<Storage["Service"]["settle"]>[1], now: number): void => {
     for (const { seq, state, attempts, reason } of input.outcomes) {
@@ -20,5 +21,6 @@ export const makeSettle = (native: Native) => {
     for (const { digest, seqs } of input.digests ?? []) {
       for (const seq of seqs) offeredAs.run(digest, seq, network.id)
     }
+    for (const { seq, attempts } of input.tried ?? []) tried.run(attempts, seq, network.id)
   }
 }

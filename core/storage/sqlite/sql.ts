@@ -77,6 +77,7 @@ export const sql = {
     WHERE seq = ? AND network = ? AND ${stillOwed}`,
   dead: `UPDATE deliveries SET state = 'dead', attempts = ?, reason = ?, settled_at = ?, died = ?,
     dead_monitor = (SELECT monitor FROM matches WHERE pk = match_pk), dead_kind = kind WHERE seq = ? AND network = ? AND ${stillOwed}`,
+  tried: `UPDATE deliveries SET attempts = ? WHERE seq = ? AND network = ? AND settled_at IS NULL`,
   offeredAs: `UPDATE deliveries SET state = 'offered', digest = ? WHERE seq = ? AND network = ? AND ${stillOwed}`,
   offered: `UPDATE deliveries SET state = 'offered' WHERE seq = ? AND network = ? AND state = 'pending' AND ${stillOwed}`,
 

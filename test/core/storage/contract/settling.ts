@@ -38,6 +38,23 @@ export const settling = (test: Test): void => {
       assert.deepStrictEqual(yield* storage.openSlots("net"), [{ cursor: at(3), rows: 1 }])
     }))
 
+  test("failed attempts at what stays owed are counted on; those at what has ended are not", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      const { rows } = yield* storage.mint(owner, batch([1, 2].map((n) => match(at(n)))))
+      const [one, two] = rows.map(({ seq }) => seq) as [number, number]
+      yield* storage.settle(owner, {
+        outcomes: [{ seq: two, state: "dead", attempts: 8, reason: "transient: 503" }],
+        offered: [one],
+      })
+      const tried = [one, two].map((seq) => ({ seq, attempts: 3 }))
+      yield* storage.settle(owner, { outcomes: [], offered: [], tried })
+      const [owed] = yield* storage.owed("net", "log", all)
+      assert.deepStrictEqual([owed?.seq, owed?.state, owed?.attempts], [one, "offered", 3])
+      const [letter] = yield* storage.deadLetters({ network: "net" }, { after: 0, limit: 10 })
+      assert.strictEqual(letter?.attempts, 8)
+    }))
+
   test("a row of another network is left alone", () =>
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
@@ -47,6 +64,7 @@ export const settling = (test: Test): void => {
       yield* storage.settle(other.owner, {
         outcomes: [{ seq, state: "delivered", attempts: 1, reason: null }],
         offered: [seq],
+        tried: [{ seq, attempts: 5 }],
       })
       assert.deepStrictEqual(yield* storage.owed("net", "log", all), rows)
     }))
