@@ -5,7 +5,8 @@ import { networkNow, resourcesOf, type Runtime, startRuntime, waitForCheckpoint 
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../../support/scripted-source.ts"
 import { allTransfers, databaseFile, reasonsOfDeath, recorder, transfer, waitForNetwork } from "./support.ts"
 
-const waiting = "waits for sink f: its secret is not set"
+const waiting =
+  "waits for sink f: its secret is not set; pauseSink lets the network go on, with what the sink is owed kept as dead letters"
 
 /** A database with a network whose sinks are `other` and `f`, which is FAILED from the next start until it is mended. */
 const failed = Effect.fnUntraced(function* (buffer: "MEMORY" | "DURABLE") {
