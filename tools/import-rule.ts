@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 /*
- * Imports point one way: model <- plugin, predicate, storage <- pipeline <- engine, actions <- server. A plugin imports
+ * Imports point one way: model <- plugin, predicate, storage <- pipeline <- actions <- engine <- server. A plugin imports
  * only core/plugin, core/model and its own folder; evm-mempool builds on evm-rpc. `node tools/import-rule.ts` names every import that breaks this.
  */
 
@@ -14,8 +14,8 @@ const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
   "core/predicate": ["core/model"],
   "core/storage": ["core/model", "core/plugin"],
   "core/pipeline": ["core/model", "core/plugin", "core/predicate", "core/storage"],
-  "core/engine": ["core/model", "core/plugin", "core/predicate", "core/storage", "core/pipeline"],
   "core/actions": ["core/model", "core/plugin", "core/predicate", "core/storage", "core/pipeline"],
+  "core/engine": ["core/model", "core/plugin", "core/predicate", "core/storage", "core/pipeline", "core/actions"],
   "core/index.ts": ["core"],
   plugins: ["core/model", "core/plugin"],
   "plugins/sources/evm-mempool": ["core/model", "core/plugin", "plugins/sources/evm-rpc"],

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HeldLease, instant, leaseMs } from "../pipeline/lease.ts"
 import type { Held, StorageError } from "../storage/error.ts"
 import type { Owner, Storage } from "../storage/storage.ts"
-import { isGone } from "./holder.ts"
+import { isGone } from "../storage/holder.ts"
 
 /** A network that this process runs, and how long it still may. */
 export interface Ownership {

@@ -5,6 +5,7 @@ import type { Gate } from "../model/policy.ts"
 import type { Anchor, RecordId, SourceRecord } from "../plugin/source.ts"
 import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "./dead-letter.ts"
 import type { Held, NotOwner, StaleResources, StorageError } from "./error.ts"
+import type { EventTerms, MatchState } from "./events.ts"
 import type { ResourceChanges, SeedRecord, StoredResources } from "./stored.ts"
 
 /** How a process holds a network. */
@@ -93,7 +94,7 @@ export interface NewMatch {
   readonly gate?: { readonly gate: Gate; readonly key: string }
 }
 
-export interface MintInput {
+export interface MintInput extends Partial<EventTerms> {
   /** The end of the batch. */
   readonly upTo: Cursor
   /** The new checkpoint, when the batch leaves nothing open before it; at most `upTo`. */
@@ -167,7 +168,7 @@ export interface Outcome {
   readonly reason: string | null
 }
 
-export interface LateMintInput {
+export interface LateMintInput extends Partial<EventTerms> {
   /** Anchors that came with the find; a height that has none recorded gets this one. */
   readonly anchors: ReadonlyArray<Anchor>
   readonly matches: ReadonlyArray<NewMatch & { readonly hash: string }>
@@ -246,6 +247,7 @@ type Write<A> = Effect.Effect<A, StorageError | NotOwner>
 export class Storage extends Context.Service<
   Storage,
   {
+    readonly database: "sqlite" | "postgres"
     readonly resources: Read<StoredResources>
     /** The version of what is stored now. */
     readonly resourcesVersion: Read<number>
@@ -342,6 +344,8 @@ export class Storage extends Context.Service<
       network: string,
       page: { readonly after: RecordId | null; readonly limit: number },
     ) => Read<ReadonlyArray<SourceRecord>>
+    /** The state of a match that an event was made of; null if there is none, or none any more. */
+    readonly matchState: (matchId: string) => Read<MatchState | null>
     /** Removes what no one needs any more, in a bounded transaction; false when nothing was left to remove. */
     readonly prune: (owner: Owner, input: PruneInput) => Write<boolean>
 

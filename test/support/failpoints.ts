@@ -8,6 +8,7 @@ type Operation = keyof Storage["Service"]
 
 /** The durable steps that each operation of the storage takes: none where it reads. */
 export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
+  database: [],
   resources: [],
   resourcesVersion: [],
   change: ["change"],
@@ -32,6 +33,7 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   debts: [],
   anchors: [],
   records: [],
+  matchState: [],
   prune: ["prune"],
   feedPage: [],
   feedGrowth: [],

@@ -1,3 +1,4 @@
+import { ActionDeliveryEntity, EventEntity, HandledDeliveryEntity, ProviderCallEntity, RunEntity } from "./events.ts"
 import { MonitorEntity, NetworkEntity, SeedEntity, SinkEntity } from "./resources.ts"
 import {
   AnchorEntity,
@@ -28,4 +29,9 @@ export const entities = [
   SourceRecordEntity,
   FeedTrimEntity,
   CounterEntity,
+  EventEntity,
+  ActionDeliveryEntity,
+  HandledDeliveryEntity,
+  ProviderCallEntity,
+  RunEntity,
 ]

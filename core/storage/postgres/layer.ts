@@ -29,6 +29,7 @@ import {
   countOwed,
   readAnchors,
   readDebts,
+  readMatchState,
   readOldestOwed,
   readOpenSlots,
   readOwed,
@@ -79,6 +80,7 @@ const make = Effect.fnUntraced(function* (
   const { retract, remember } = makeRetract()
 
   return Storage.of({
+    database: "postgres",
     resources: resources.read,
     resourcesVersion: read("resourcesVersion", (session) =>
       Effect.map(session.all<readonly [number]>(sql.counter, [RESOURCES]), ([row]) => row![0]),
@@ -122,6 +124,7 @@ const make = Effect.fnUntraced(function* (
     anchors: (network, atOrBefore, limit) =>
       read("anchors", (session) => readAnchors(session, network, atOrBefore, limit)),
     records: (network, page) => read("records", (session) => readRecords(session, network, page)),
+    matchState: (matchId) => read("matchState", (session) => readMatchState(session, matchId)),
 
     feedPage: (page) => read("feedPage", (session) => readFeedPage(session, page)),
     feedGrowth: growth.told,

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Anchor, RecordId, SourceRecord } from "../../plugin/source.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
+import type { MatchState } from "../events.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type RecordTuple, toRecord } from "../tuples/record.ts"
@@ -93,4 +94,9 @@ export const readRecords = (
 ): Reading<ReadonlyArray<SourceRecord>> =>
   Effect.map(session.all<RecordTuple>(sql.records, [network, after?.key ?? "", after?.value ?? "", limit]), (found) =>
     found.map(toRecord),
+  )
+
+export const readMatchState = (session: Session, matchId: string): Reading<MatchState | null> =>
+  Effect.map(session.all<readonly [ended: number, life: number]>(sql.matchState, [matchId]), ([found]) =>
+    found === undefined ? null : { canonical: found[0] === 0, life: found[1] },
   )

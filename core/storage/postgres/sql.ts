@@ -228,6 +228,9 @@ export const sql = {
   records: `SELECT record_key, value, primary_pos, secondary_pos FROM source_records
     WHERE network = $1 AND (record_key, value) > ($2, $3) ORDER BY record_key, value LIMIT $4`,
 
+  matchState: `SELECT m.ended, e.life FROM blockwatcher_events e JOIN matches m ON m.pk = e.match_pk
+    WHERE e.match_id = $1 ORDER BY e.life DESC LIMIT 1`,
+
   feedMatches: `SELECT ${matchItem} FROM matches
     WHERE network = $1 AND position > $2 AND position <= $3 AND ended <= $4 ORDER BY position LIMIT $5`,
   feedMatchesOf: `SELECT ${matchItem} FROM matches

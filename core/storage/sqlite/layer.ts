@@ -49,6 +49,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
   const letters = makeDeadLetterWrites(native)
 
   return Storage.of({
+    database: "sqlite",
     resources: resources.read,
     resourcesVersion: run("resourcesVersion", () => version.get(RESOURCES)![0]),
     seeds: resources.seeds,
@@ -91,6 +92,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     debts: (by) => run("debts", () => reads.debts(by)),
     anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
     records: (network, page) => run("records", () => reads.records(network, page)),
+    matchState: (matchId) => run("matchState", () => reads.matchState(matchId)),
 
     feedPage: (page) => run("feedPage", () => feed.page(page)),
     // SQLite does not tell of commits; readers look by themselves.

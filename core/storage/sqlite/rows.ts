@@ -1,4 +1,5 @@
 import type { Anchor, RecordId } from "../../plugin/source.ts"
+import type { MatchState } from "../events.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
@@ -16,6 +17,7 @@ export const makeRowReads = (native: Native) => {
   const oldestOwed = rows<readonly [number]>(native, sql.oldestOwed)
   const countOwed = rows<readonly [rows: number, lastSeq: number]>(native, sql.countOwed)
   const anchors = rows<readonly [primary: number, hash: string]>(native, sql.anchors)
+  const matchState = rows<readonly [ended: number, life: number]>(native, sql.matchState)
   const records = rows<RecordTuple>(native, sql.records)
 
   const count = (text: string, values: ReadonlyArray<Value>): number =>
@@ -68,6 +70,11 @@ export const makeRowReads = (native: Native) => {
 
     anchors: (network: string, atOrBefore: number, limit: number): ReadonlyArray<Anchor> =>
       anchors.all(network, atOrBefore, limit).map(([primary, hash]) => ({ primary, hash })),
+
+    matchState: (matchId: string): MatchState | null => {
+      const found = matchState.get(matchId)
+      return found === undefined ? null : { canonical: found[0] === 0, life: found[1] }
+    },
 
     records: (network: string, page: { readonly after: RecordId | null; readonly limit: number }) =>
       records.all(network, page.after?.key ?? "", page.after?.value ?? "", page.limit).map(toRecord),

@@ -164,6 +164,9 @@ export const sql = {
   records: `SELECT record_key, value, primary_pos, secondary_pos FROM source_records
     WHERE network = ? AND (record_key, value) > (?, ?) ORDER BY record_key, value LIMIT ?`,
 
+  matchState: `SELECT m.ended, e.life FROM blockwatcher_events e INDEXED BY blockwatcher_events_match
+    CROSS JOIN matches m ON m.pk = e.match_pk WHERE e.match_id = ? ORDER BY e.life DESC LIMIT 1`,
+
   feedMatches: `SELECT ${matchItem} FROM matches
     WHERE network = ? AND position > ? AND position <= ? AND ended <= ? ORDER BY position LIMIT ?`,
   feedMatchesOf: `SELECT ${matchItem} FROM matches INDEXED BY matches_monitor_position

@@ -67,6 +67,7 @@ export class FeedTable implements Written {
     ).pipe(Effect.tap(Effect.yieldNow))
 
   readonly layer: Layer.Layer<Storage> = Layer.mock(Storage, {
+    database: "sqlite",
     feedPage: ({ network, monitor, kinds, after, upTo, limit, standing }) =>
       this.#read(() => {
         this.pages++

@@ -89,7 +89,10 @@ describe("a source", () => {
 
   it.live("that is interrupted at any step of an emit leaves nothing behind that the next run waits for", () =>
     Effect.gen(function* () {
-      const minting = Layer.mock(Storage, { mint: () => Effect.succeed({ rows: [], feedPosition: 0, shown: 0 }) })
+      const minting = Layer.mock(Storage, {
+        database: "sqlite",
+        mint: () => Effect.succeed({ rows: [], feedPosition: 0, shown: 0 }),
+      })
       const storage = Context.get(yield* Layer.build(minting), Storage)
       const stuck: Array<number> = []
       // A fiber yields after so many steps, which is where an interruption meets it. Each round it emits one step later,

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { describeHolder, isGone, makeHolder } from "../../../core/engine/holder.ts"
+import { describeHolder, isGone, makeHolder } from "../../../core/storage/holder.ts"
 
-const MODULE = join(import.meta.dirname, "../../../core/engine/holder.ts")
+const MODULE = join(import.meta.dirname, "../../../core/storage/holder.ts")
 
 /** Tells the name of the process that it runs in, and then waits for the end of its input. */
 const tellAndWait = `
