@@ -1,10 +1,12 @@
-import { Context, type Effect, type Stream } from "effect"
+import type { MikroORM } from "@mikro-orm/core"
+import { Context, type Effect, type Scope, type Stream } from "effect"
 import type { Cursor } from "../model/cursor.ts"
 import type { JsonObject } from "../model/fields.ts"
 import type { Gate } from "../model/policy.ts"
 import type { Anchor, RecordId, SourceRecord } from "../plugin/source.ts"
 import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "./dead-letter.ts"
 import type { Held, NotOwner, StaleResources, StorageError } from "./error.ts"
+import type { OrmOptions } from "./orm-options.ts"
 import type { EventTerms, MatchState } from "./events.ts"
 import type { ResourceChanges, SeedRecord, StoredResources } from "./stored.ts"
 
@@ -248,6 +250,12 @@ export class Storage extends Context.Service<
   Storage,
   {
     readonly database: "sqlite" | "postgres"
+    /**
+     * A MikroORM with the entities of a program over this very database, until the scope closes. On SQLite it shares the one
+     * connection and takes its turn with everyone else: whoever is inside its transaction must not wait for anything else that
+     * uses the database.
+     */
+    readonly orm: (options: OrmOptions) => Effect.Effect<MikroORM, StorageError, Scope.Scope>
     readonly resources: Read<StoredResources>
     /** The version of what is stored now. */
     readonly resourcesVersion: Read<number>

@@ -9,6 +9,7 @@ type Operation = keyof Storage["Service"]
 /** The durable steps that each operation of the storage takes: none where it reads. */
 export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   database: [],
+  orm: [],
   resources: [],
   resourcesVersion: [],
   change: ["change"],

@@ -21,6 +21,7 @@ import { mint, mintLate } from "./mint.ts"
 import { makeNumbers } from "./numbers.ts"
 import type { OpenError } from "../open-error.ts"
 import { open } from "./open.ts"
+import { openOrm } from "./orm.ts"
 import { makePrune } from "./prune.ts"
 import { makeResources, RESOURCES, versionIn } from "../resources.ts"
 import { lockPipelines, networksOf, releaseRows, removeNetwork } from "./remove.ts"
@@ -81,6 +82,7 @@ const make = Effect.fnUntraced(function* (
 
   return Storage.of({
     database: "postgres",
+    orm: (options) => openOrm(opened, options),
     resources: resources.read,
     resourcesVersion: read("resourcesVersion", (session) =>
       Effect.map(session.all<readonly [number]>(sql.counter, [RESOURCES]), ([row]) => row![0]),

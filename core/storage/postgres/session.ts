@@ -1,7 +1,10 @@
 import type { NativeClient } from "./native.ts"
 
-/** What connections are for: changes of tables, which may take long, or rows, where each statement is short. */
-export type ClientUse = "migrations" | "rows"
+/**
+ * What connections are for: changes of tables, which may take long, rows, where each statement is short, or the statements of
+ * a program, which are its own.
+ */
+export type ClientUse = "migrations" | "rows" | "program"
 
 const CONNECT_MS = 5_000
 /** A peer that said nothing for so long is taken for gone, though its connection may look alive for hours. */
@@ -21,10 +24,9 @@ const planner = [
   "SET random_page_cost = 1",
   "SET max_parallel_workers_per_gather = 0",
   "SET jit = off",
-]
+].join("; ")
 
 const settings = [
-  ...planner,
   // A transaction whose process stands still, or is gone, must not hold its network's row for longer.
   `SET idle_in_transaction_session_timeout = ${SILENCE_MS}`,
   `SET lock_timeout = ${LOCK_MS}`,
@@ -32,11 +34,22 @@ const settings = [
   "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
 ].join("; ")
 
-/** Prepares a connection for rows. */
-export const startSession = async (client: NativeClient): Promise<void> => {
+const prepare = async (client: NativeClient, text: string): Promise<void> => {
   const { stream } = client.connection
   stream.setTimeout(SILENCE_MS, () => stream.destroy(new Error("no answer for 10 s")))
-  await client.query({ text: settings })
+  await client.query({ text })
+}
+
+/** Prepares a connection for rows. */
+export const startSession = (client: NativeClient): Promise<void> => prepare(client, `${planner}; ${settings}`)
+
+/** Prepares a connection for a program, whose statements are planned as usual. */
+const startProgramSession = (client: NativeClient): Promise<void> => prepare(client, settings)
+
+const onConnect: Readonly<Record<ClientUse, object>> = {
+  migrations: {},
+  rows: { onConnect: startSession },
+  program: { onConnect: startProgramSession },
 }
 
 /** Options of the driver. */
@@ -48,5 +61,5 @@ export const clientOptions = (url: string, use: ClientUse) => ({
   keepAliveInitialDelayMillis: SILENCE_MS,
   max: CONNECTIONS,
   idleTimeoutMillis: IDLE_MS,
-  ...(use === "rows" ? { onConnect: startSession } : {}),
+  ...onConnect[use],
 })

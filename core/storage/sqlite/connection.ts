@@ -11,6 +11,7 @@ import type { Opened } from "./open.ts"
  */
 export interface Connection {
   readonly native: Native
+  readonly turn: Semaphore.Semaphore
   /** Runs a synchronous piece of work in its turn. */
   readonly run: <A>(operation: string, work: () => A) => Effect.Effect<A, StorageError>
   /** Runs statements of MikroORM in its turn, as one transaction. Nothing is flushed: entities are read only. */
@@ -34,6 +35,7 @@ export const connection = ({ native, orm }: Opened): Connection => {
   }
   return {
     native,
+    turn,
     run: (operation, work) =>
       turn
         .withPermits(1)(

@@ -40,6 +40,10 @@ const backoff = Schedule.min([Schedule.exponential("1 millis"), Schedule.spaced(
   Schedule.upTo({ duration: "5 seconds" }),
 )
 
+/** Tries again for about five seconds while another connection holds the lock; then, as at any other error, fails with it. */
+export const whileLockHeld = <A, R>(attempt: Effect.Effect<A, unknown, R>): Effect.Effect<A, unknown, R> =>
+  Effect.retry(attempt, { while: isLock, schedule: backoff })
+
 /** Tries again for about five seconds while another connection holds the lock; the event loop stays free meanwhile. */
 export const whileLocked =
   (operation: string) =>

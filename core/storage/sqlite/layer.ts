@@ -6,6 +6,7 @@ import { makeFeedReads } from "./feed.ts"
 import { makeMint } from "./mint.ts"
 import type { OpenError } from "../open-error.ts"
 import { open } from "./open.ts"
+import { openOrm } from "./orm.ts"
 import { rows } from "./native.ts"
 import { makePrune } from "./prune.ts"
 import { releaseRows, removeNetwork } from "./remove.ts"
@@ -50,6 +51,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
 
   return Storage.of({
     database: "sqlite",
+    orm: (options) => openOrm(connection, path, options),
     resources: resources.read,
     resourcesVersion: run("resourcesVersion", () => version.get(RESOURCES)![0]),
     seeds: resources.seeds,

@@ -3,9 +3,12 @@ export type Value = string | number | null
 
 /** The part of better-sqlite3's statements that is used. */
 export interface Statement<Row = unknown> {
-  run(...values: ReadonlyArray<Value>): { readonly changes: number }
+  /** Whether it answers rows. */
+  readonly reader: boolean
+  run(...values: ReadonlyArray<Value>): { readonly changes: number; readonly lastInsertRowid: number | bigint }
   get(...values: ReadonlyArray<Value>): Row | undefined
   all(...values: ReadonlyArray<Value>): Array<Row>
+  iterate(...values: ReadonlyArray<Value>): Iterable<Row>
   raw(): Statement<Row>
 }
 

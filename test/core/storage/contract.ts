@@ -6,6 +6,7 @@ import { gates } from "./contract/gates.ts"
 import { leases } from "./contract/leases.ts"
 import { letters } from "./contract/letters.ts"
 import { minting } from "./contract/minting.ts"
+import { orm } from "./contract/orm.ts"
 import { ownership } from "./contract/ownership.ts"
 import { progress } from "./contract/progress.ts"
 import { pruning } from "./contract/pruning.ts"
@@ -32,6 +33,7 @@ const parts = {
   pruning,
   records,
   resources,
+  orm,
 }
 
 /**
