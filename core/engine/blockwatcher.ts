@@ -5,8 +5,17 @@ import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/e
 import { Plugins } from "../plugin/registry.ts"
 import { Secrets } from "../plugin/secrets.ts"
 import type { Plugin } from "../plugin/sink.ts"
+import { ACTIONS } from "../storage/events.ts"
 import { StorageError } from "../storage/error.ts"
 import { Storage } from "../storage/storage.ts"
+import {
+  actionsDefinition,
+  actionsPlugin,
+  checkActionsId,
+  type SubscribedAction,
+  subscriptions,
+  warnOfDeafActions,
+} from "./actions-sink.ts"
 import { checkBuffers } from "./check-buffers.ts"
 import { checkDefinitions } from "./check-definitions.ts"
 import { checkFixed } from "./check-fixed.ts"
@@ -47,6 +56,8 @@ export interface RuntimeOptions<E> {
     readonly monitors?: ReadonlyArray<object>
     readonly sinks?: ReadonlyArray<object | HostSink>
   }
+  /** The program's actions. As long as there are any, there is a sink `actions`, which monitors name to be heard by them. */
+  readonly actions?: ReadonlyArray<SubscribedAction>
   /** Seed files, applied at the start before anything runs. */
   readonly seeds?: ReadonlyArray<SeedFile>
   /** Where sources and sinks may dial; public and loopback addresses unless set. */
@@ -75,16 +86,21 @@ export class Blockwatcher extends Context.Service<
     E | EgressPolicyInvalid | Refused | Conflict | StorageError
   > => {
     const hosts = (options.resources?.sinks ?? []).filter(isHostSink)
+    const actions = subscriptions(options.actions ?? [])
     const foundation = Layer.mergeAll(
       options.storage,
       Plugins.layer({
-        plugins: [...(options.plugins ?? []), ...hosts.map(hostPlugin)],
+        plugins: [
+          ...(actions === undefined ? [] : [actionsPlugin]),
+          ...(options.plugins ?? []),
+          ...hosts.map(hostPlugin),
+        ],
         directories: options.pluginDirectories ?? [],
       }),
       Egress.layer(options.egress ?? { loopback: true, allow: [] }),
       Layer.provide(Secrets.layer, NodeFileSystem.layer),
     )
-    const engine = Engine.layer({ ...defaultSettings, ...options.settings }).pipe(
+    const engine = Engine.layer({ ...defaultSettings, ...options.settings }, actions).pipe(
       Layer.provideMerge(FeedHub.layer),
       Layer.provideMerge(foundation),
     )
@@ -105,20 +121,30 @@ const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
   const storage = yield* Storage
   const plugins = yield* Plugins
   const { networks = [], monitors = [], sinks = [] } = options.resources ?? {}
-  const set = { networks, monitors, sinks: sinks.map((sink) => (isHostSink(sink) ? hostDefinition(sink) : sink)) }
+  const subscribed = subscriptions(options.actions ?? [])
+  const builtIn = subscribed === undefined ? [] : [actionsDefinition]
+  const described = sinks.map((sink) => (isHostSink(sink) ? hostDefinition(sink) : sink))
+  const set = { networks, monitors, sinks: [...described, ...builtIn] }
   yield* engine.exclusively(
     Effect.gen(function* () {
+      if (subscribed !== undefined) yield* checkActionsId(engine.sinks)
       const checked = yield* checkDefinitions({ catalog: engine.catalog, sinks: engine.sinks, plugins }, set)
       if (Result.isSuccess(checked)) {
         yield* checkFixed(engine.catalog, plugins, storage, checked.success.networks)
         yield* checkBuffers(engine.catalog, engine.sinks, storage, checked.success.sinks)
-        return yield* engine.put(checked.success, [])
+        yield* engine.put(checked.success, [])
+        // It may have been paused while no program with actions ran.
+        if (subscribed !== undefined && engine.sinks.handle(ACTIONS).paused !== null) {
+          yield* engine.pauseSink(ACTIONS, null)
+        }
+        return
       }
       const problems = checked.failure.flatMap(({ kind, index, problems: own }) => under(`${kind}s.${index}`, own))
       return yield* new Refused({ resource: "the set of resources", problems })
     }),
   )
   if (options.seeds !== undefined) yield* (yield* Seeds).apply(options.seeds)
+  if (subscribed !== undefined) yield* warnOfDeafActions(engine.catalog, subscribed)
   yield* options.startAfter === undefined
     ? engine.exclusively(engine.start)
     : Effect.forkScoped(

@@ -5,6 +5,7 @@ import type { Egress } from "../plugin/egress.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { ResourceKind, Stored, StoredMonitor } from "../storage/stored.ts"
+import { actionsProblems } from "./actions-sink.ts"
 import { revisionOf } from "./canonical.ts"
 import type { Catalog, MonitorEntry } from "./catalog.ts"
 import { checkConfig } from "./check-config.ts"
@@ -88,9 +89,10 @@ const checkNetwork = Effect.fnUntraced(function* ({ catalog, plugins }: CheckCon
 })
 
 const checkSink = Effect.fnUntraced(function* ({ sinks, plugins }: CheckContext, input: unknown) {
-  const { definition, fields, problems } = decodeDefinition(SinkDefinition, input)
+  const { definition, fields, problems: wrong } = decodeDefinition(SinkDefinition, input)
+  const problems = [...wrong, ...actionsProblems(plugins, fields)]
   const config = yield* checkPlugin(plugins, "sink", fields, sinks.get(fields.id ?? "")?.definition.config)
-  if (definition === null || Result.isFailure(config)) {
+  if (definition === null || Result.isFailure(config) || problems.length > 0) {
     return Result.fail([...problems, ...(Result.isFailure(config) ? config.failure : [])])
   }
   const complete = { ...definition, config: config.success }

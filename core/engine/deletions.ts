@@ -60,11 +60,12 @@ export const makeDeletions = (options: {
     by: Parameters<Storage["Service"]["debts"]>[0],
     discard: boolean,
   ) {
-    const { owed, dead } = yield* storage.debts(by)
-    if (discard || owed + dead === 0) return
+    const { owed, dead, actions } = yield* storage.debts(by)
+    if (discard || owed + dead + actions === 0) return
     const debts = [
       ...(owed > 0 ? [`owes ${owed} deliveries`] : []),
       ...(dead > 0 ? [`keeps ${dead} dead letters`] : []),
+      ...(actions > 0 ? [`has ${actions} deliveries to actions that are not over`] : []),
     ]
     const still = by.monitor === undefined ? "" : " (retractions that it owes are sent all the same)"
     const reason = `${label} still ${debts.join(" and ")}; delete it with discard: true to give them up${still}`

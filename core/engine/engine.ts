@@ -4,6 +4,7 @@ import type { Egress } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import { type NotOwner, StaleResources, type StorageError } from "../storage/error.ts"
+import type { EventTerms } from "../storage/events.ts"
 import { type Invalidation, type Owner, Storage } from "../storage/storage.ts"
 import type { ResourceChanges, ResourceKind, SeedRecord, Stored } from "../storage/stored.ts"
 import { Catalog } from "./catalog.ts"
@@ -30,9 +31,16 @@ export interface EngineSettings {
   readonly feedRetention: number
   /** How long a drain may take, in ms. */
   readonly drainTimeoutMs: number
+  /** How long the deliveries of matches to actions are kept when they are over, with their events, in ms. */
+  readonly actionRetentionMs: number
 }
 
-export const defaultSettings: EngineSettings = { journalDepth: 1024, feedRetention: 100_000, drainTimeoutMs: 20_000 }
+export const defaultSettings: EngineSettings = {
+  journalDepth: 1024,
+  feedRetention: 100_000,
+  drainTimeoutMs: 20_000,
+  actionRetentionMs: 604_800_000,
+}
 
 /**
  * What runs in this process: definitions, sinks, and one supervisor a network. Changes are made by one writer at a
@@ -80,8 +88,10 @@ export class Engine extends Context.Service<
 >()("blockwatcher/Engine") {
   static readonly layer = (
     settings: EngineSettings,
+    /** The names of the actions that each monitor's matches go to; undefined in a program without actions. */
+    actions?: EventTerms["actions"],
   ): Layer.Layer<Engine, StorageError, Storage | Plugins | FeedHub | Egress | Secrets> =>
-    Layer.effect(Engine, makeEngine(settings))
+    Layer.effect(Engine, makeEngine(settings, actions))
 }
 
 /** How often a change is tried again because another process was faster. */
@@ -93,7 +103,7 @@ const SYNC_EVERY = "1 second"
 /** How long what still runs after the drain is waited for, in ms. */
 const CLOSE_MS = 2_000
 
-const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
+const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings, actions: EventTerms["actions"] | undefined) {
   const storage = yield* Storage
   const plugins = yield* Plugins
   const hub = yield* FeedHub
@@ -165,6 +175,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
       plugins,
       storage,
       hub,
+      ...(actions === undefined ? {} : { events: { actions } }),
       drainTimeoutMs: settings.drainTimeoutMs,
       journalDepth: () => journalDepthOf(network),
       onClaimed: readEffectiveFrom((id) => id === network),
@@ -173,6 +184,7 @@ const makeEngine = Effect.fnUntraced(function* (settings: EngineSettings) {
         maintain(storage, owner, () => ({
           journalDepth: journalDepthOf(network),
           feedRetention: settings.feedRetention,
+          actionRetention: settings.actionRetentionMs,
         })),
     }).pipe(Scope.provide(own), Effect.provideContext(context)),
   )

@@ -1,16 +1,16 @@
 import { Effect } from "effect"
 import type { NotOwner, StorageError } from "../storage/error.ts"
-import type { Owner, Storage } from "../storage/storage.ts"
+import type { Owner, PruneInput, Storage } from "../storage/storage.ts"
 
 /** Rows that one pruning transaction may touch, which keeps it to a few ms. */
 const PRUNE_ROWS = 500
 
-/** Removes what the journal and the feed need no longer, every ten seconds, in small transactions. */
+/** Removes what the journal, the feed and actions need no longer, every ten seconds, in small transactions. */
 export const maintain = (
   storage: Storage["Service"],
   owner: Owner,
-  /** In primaries and in feed items, as they are at the time. */
-  kept: () => { readonly journalDepth: number; readonly feedRetention: number },
+  /** As it is at the time. */
+  kept: () => Omit<PruneInput, "limit">,
 ): Effect.Effect<void> => {
   const pruneAll: Effect.Effect<void, StorageError | NotOwner> = Effect.suspend(() =>
     storage.prune(owner, { ...kept(), limit: PRUNE_ROWS }),

@@ -10,6 +10,7 @@ import type { Egress } from "../plugin/egress.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { SourceOutcome } from "../plugin/source.ts"
+import type { EventTerms } from "../storage/events.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Catalog, MonitorEntry } from "./catalog.ts"
 import type { FeedHub } from "./feed/hub.ts"
@@ -31,6 +32,7 @@ export interface PipelineRunOptions {
   readonly plugins: Plugins["Service"]
   readonly storage: Storage["Service"]
   readonly hub: FeedHub["Service"]
+  readonly events?: EventTerms
   readonly drainTimeoutMs: number
   readonly journalDepth: () => number
   readonly ownership: Ownership
@@ -79,6 +81,7 @@ const openPipeline = ({
   sinks,
   storage,
   hub,
+  events,
   ownership,
   condition,
   metrics,
@@ -94,6 +97,7 @@ const openPipeline = ({
     ...ownership,
     metrics,
     storage,
+    ...(events === undefined ? {} : { events }),
     status: condition.status,
     interests,
     sinksOf: (monitor) => catalog.sinksOf(network, monitor),

@@ -13,6 +13,8 @@ import { checkBuffers } from "./check-buffers.ts"
 import { checkFixed } from "./check-fixed.ts"
 import { Engine } from "./engine.ts"
 import { Conflict, NotFound, Refused } from "./error.ts"
+import { ACTIONS } from "../storage/events.ts"
+import { hasActions, undeletable, unpausable } from "./actions-sink.ts"
 import { testMonitor } from "./test-monitor.ts"
 import type { MatchView, MonitorView, NetworkView, SinkView } from "./views.ts"
 import { monitorView, networkView, sinkView } from "./views-of.ts"
@@ -219,6 +221,7 @@ const makeResources = Effect.fnUntraced(function* () {
       yield* engine.exclusively(
         Effect.gen(function* () {
           if (sinks.get(id) === undefined) return yield* new NotFound({ resource: `sink "${id}"` })
+          if (id === ACTIONS && hasActions(plugins)) return yield* new Conflict({ reason: undeletable })
           const monitors = [...catalog.monitors.values()]
             .filter(({ stored }) => stored.definition.sinks.includes(id))
             .map(({ stored }) => stored.definition.id)
@@ -231,7 +234,11 @@ const makeResources = Effect.fnUntraced(function* () {
         }),
       )
     }),
-    pauseSink: Effect.fn("Resources.pauseSink")((id: string) => setSinkPaused(id, "by an operator")),
+    pauseSink: Effect.fn("Resources.pauseSink")((id: string) =>
+      id === ACTIONS && hasActions(plugins)
+        ? Effect.fail(new Conflict({ reason: unpausable }))
+        : setSinkPaused(id, "by an operator"),
+    ),
     resumeSink: Effect.fn("Resources.resumeSink")((id: string) => setSinkPaused(id, null)),
     pauseNetwork: Effect.fn("Resources.pauseNetwork")((id: string) => setPaused(id, true)),
     resumeNetwork: Effect.fn("Resources.resumeNetwork")((id: string) => setPaused(id, false)),

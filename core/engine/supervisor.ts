@@ -6,6 +6,7 @@ import type { PipelineFault } from "../pipeline/pipeline.ts"
 import type { Egress } from "../plugin/egress.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
+import type { EventTerms } from "../storage/events.ts"
 import { NotOwner, type StorageError } from "../storage/error.ts"
 import type { DeliveryRow, Invalidation, Owner, Storage } from "../storage/storage.ts"
 import type { Catalog } from "./catalog.ts"
@@ -74,6 +75,9 @@ const STOP_GRACE_MS = 3_000
 /** A run of this length, in ms, shows that what broke had mended: the waits start anew. */
 const HEALTHY_MS = 60_000
 
+/** Rows of one transaction that makes events of them. */
+const EMITTED = 256
+
 /** How often a network that another process runs is looked at, in ms. */
 const STANDBY_MS = 1_000
 
@@ -90,6 +94,8 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
   readonly plugins: Plugins["Service"]
   readonly storage: Storage["Service"]
   readonly hub: FeedHub["Service"]
+  /** What makes events for the program's actions; undefined if it has none. */
+  readonly events?: EventTerms
   readonly drainTimeoutMs: number
   readonly journalDepth: () => number
   /** Brings what this process knows of the network's monitors in line with what another owner recorded. */
@@ -216,6 +222,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     storage,
     status: condition.status,
     metrics,
+    ...(options.events === undefined ? {} : { events: options.events }),
     sinkHandle: sinks.handle,
     onGone: options.onGone,
   })
@@ -289,6 +296,15 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     return true
   })
 
+  /** What was stored for actions while no program with actions ran. */
+  const emitOwed = (owner: Owner, events: EventTerms): Effect.Effect<void, PipelineFault> =>
+    storage.emitOwed(owner, events, EMITTED).pipe(
+      untilStored(condition.status),
+      Effect.flatMap((rows) =>
+        rows < EMITTED ? Effect.void : Effect.andThen(Effect.yieldNow, emitOwed(owner, events)),
+      ),
+    )
+
   const live = Effect.fnUntraced(function* (owned: Ownership, replays: Replays) {
     while (yield* Effect.scoped(step(owned, replays))) yield* runChange
     yield* replays.rest(options.drainTimeoutMs)
@@ -317,6 +333,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     if (replaysEnded) replays.end()
     present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))
+    if (options.events !== undefined) yield* emitOwed(owned.owner, options.events)
     yield* Effect.forkScoped(options.maintain(owned.owner))
     yield* Effect.forkScoped(
       watchDebts(storage, network, (debts) => {

@@ -39,7 +39,7 @@ export const makeTakingBack = (
   const endMatches = Effect.gen(function* () {
     let ended = 0
     while (true) {
-      const step = yield* storage.retract(owner, STEP).pipe(untilStored(status))
+      const step = yield* storage.retract(owner, STEP, options.events).pipe(untilStored(status))
       ended += step.matches
       metrics.count("ended", step.matches)
       if (step.shown > 0) yield* options.onShown(step.feedPosition)

@@ -2,6 +2,7 @@ import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberSet, Option, Scope } 
 import type { Cursor } from "../model/cursor.ts"
 import type { LateBatch, SourceBatch } from "../plugin/source.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { EventTerms } from "../storage/events.ts"
 import type { DeliveryRow, Owner, Storage } from "../storage/storage.ts"
 import { byDefinition } from "./attempt-policy.ts"
 import { BufferAge } from "./buffer-age.ts"
@@ -55,6 +56,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   readonly lease: HeldLease
   readonly metrics: NetworkMetrics
   readonly storage: Storage["Service"]
+  /** What makes events for the program's actions; undefined if it has none. */
+  readonly events?: EventTerms
   readonly status: PipelineStatus
   readonly interests: InterestVersions
   readonly sinksOf: SinksOf
@@ -183,6 +186,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   const processor = yield* makeProcessor({
     network,
     storage,
+    ...(options.events === undefined ? {} : { events: options.events }),
     owner,
     metrics,
     status,

@@ -2,6 +2,7 @@ import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
 import { compareCursors, type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
 import type { Anchor, LateBatch, RecordId, SourceBatch, SourceEvent, SourceRecord } from "../plugin/source.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
+import { ACTIONS, type EventTerms } from "../storage/events.ts"
 import type { DeliveryRow, NewMatch, Owner, Storage } from "../storage/storage.ts"
 import type { CheckpointWriter } from "./checkpoint-writer.ts"
 import { groupByCursor } from "./group-matches.ts"
@@ -65,6 +66,8 @@ interface Pending extends Ground {
 export const makeProcessor = Effect.fnUntraced(function* (options: {
   readonly network: string
   readonly storage: Storage["Service"]
+  /** What makes events of rows of the sink `actions`; undefined if the program has no actions. */
+  readonly events?: EventTerms
   readonly owner: Owner
   readonly metrics: NetworkMetrics
   readonly status: PipelineStatus
@@ -118,11 +121,14 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       return ground.effective.length === 0 ? minting : interests.recording(minting)
     }).pipe(Effect.flatMap((items) => (items.length > 0 ? options.dispatch(items) : Effect.void)))
 
+  /** What is for actions is stored, and no worker has to have room for it. */
+  const isSent = (sink: string): boolean => options.events === undefined || sink !== ACTIONS
+
   const write = Effect.fnUntraced(function* (
     { upTo, anchors, records, forget, effective: seen }: Ground,
     matches: ReadonlyArray<NewMatch>,
   ) {
-    const sinks = [...new Set(matches.flatMap((match) => match.sinks))]
+    const sinks = [...new Set(matches.flatMap((match) => match.sinks))].filter(isSent)
     for (let turn = 0; turn < TURNS && sinks.some((sink) => options.room(sink) === 0); turn++) yield* Effect.yieldNow
     const offer = new Map(sinks.map((sink) => [sink, options.room(sink) ?? 0]))
     const durable = new Set(sinks.filter(options.isDurable))
@@ -131,6 +137,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     const checkpoint = matches.length === 0 && tracker.inFlight === 0 ? upTo : null
     const minted = yield* storage
       .mint(owner, {
+        ...options.events,
         upTo,
         anchors,
         records,
@@ -269,7 +276,9 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       return hash === undefined ? [] : [{ ...match, hash }]
     })
     for (const { matches } of chunks(found)) {
-      const late = yield* storage.mintLate(owner, { anchors: batch.resume, matches }).pipe(untilStored(status))
+      const late = yield* storage
+        .mintLate(owner, { ...options.events, anchors: batch.resume, matches })
+        .pipe(untilStored(status))
       if (late.shown > 0) yield* options.onShown(late.feedPosition)
       yield* options.dispatch(late.rows.map((row) => ({ row, slot: null })))
     }

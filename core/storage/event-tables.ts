@@ -4,7 +4,8 @@ import type { Dialect } from "./migrations/dialect.ts"
  * The statements that make the tables of durable actions. They are the same in every store, beside the tables of whatever
  * program the database belongs to.
  *
- * An event's `payload` is null where it is that of the match of `match_pk`; `primary_pos` is where its network prunes it. A
+ * An event's `payload` is null where it is that of the match of `match_pk`; `network` and
+ * `primary_pos` are those of the match. A
  * delivery's `settled_at` is null while it is waiting, running or parked.
  */
 export const eventTables = (dialect: Dialect): ReadonlyArray<string> => [
@@ -35,9 +36,7 @@ const events = ({ numbered, text, entryKey }: Dialect) => [
   )`,
   `create unique index blockwatcher_events_id on blockwatcher_events (id)`,
   `create index blockwatcher_events_match on blockwatcher_events (match_id, life) where match_id is not null`,
-  `create index blockwatcher_events_journal on blockwatcher_events (network, primary_pos${entryKey("seq")})
-    where network is not null`,
-  `create index blockwatcher_events_age on blockwatcher_events (created_at) where network is null`,
+  `create index blockwatcher_events_age on blockwatcher_events (network, created_at${entryKey("seq")})`,
 ]
 
 // That two deliveries about one match never run at once is kept by the index, whoever claims.

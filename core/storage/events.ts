@@ -7,6 +7,18 @@ export const ENCODING = 1
 /** The type of the events of a monitor's matches and of their retractions. */
 export const matchType = (monitor: string): string => `match:${monitor}`
 
+/** An event of a match on its way in. */
+export interface NewEvent {
+  readonly monitor: string
+  readonly pk: number
+  readonly matchId: string
+  readonly life: number
+  /** Where the match's rows lie. */
+  readonly primary: number
+  /** What the members of a gate's emission have in common. */
+  readonly emission: string | null
+}
+
 /** What makes events of the rows of the sink `actions`; without it they are rows of a sink like any other. */
 export interface EventTerms {
   /** The names of the actions that are subscribed to each monitor: each gets a delivery of its events. */
@@ -22,3 +34,33 @@ export interface MatchState {
   /** Its newest life. */
   readonly life: number
 }
+
+/**
+ * The events whose deliveries to actions are given up with a sink or a monitor, as a condition on `e`; null if there are none.
+ * Whoever got a match still hears of its retraction when the monitor is gone.
+ */
+export const openEvents = (
+  by: { readonly sink: string } | { readonly monitor: string },
+): { readonly where: string; readonly values: ReadonlyArray<string> } | null => {
+  if ("monitor" in by) return { where: `e.type = ? AND e.kind = 'match'`, values: [matchType(by.monitor)] }
+  return by.sink === ACTIONS ? { where: `e.match_id IS NOT NULL`, values: [] } : null
+}
+
+/** By what deliveries to actions are counted that a deletion would take away; null if it takes none. */
+export const countedEvents = ({
+  network,
+  monitor,
+  sink,
+}: {
+  readonly network?: string
+  readonly monitor?: string
+  readonly sink?: string
+}) =>
+  sink !== undefined && sink !== ACTIONS
+    ? null
+    : {
+        by: { network: network !== undefined, type: monitor !== undefined },
+        values: [network, monitor === undefined ? undefined : matchType(monitor)].filter(
+          (value) => value !== undefined,
+        ),
+      }

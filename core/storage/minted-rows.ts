@@ -1,4 +1,5 @@
 import type { Emission, OpenedMatch } from "./emission.ts"
+import { ACTIONS, type EventTerms, type NewEvent } from "./events.ts"
 import type { Cursor } from "../model/cursor.ts"
 import type { DeliveryRow } from "./storage.ts"
 
@@ -17,7 +18,8 @@ export interface NewDelivery {
   readonly sink: string
   readonly pk: number
   readonly cursor: Cursor
-  readonly state: "pending" | "offered" | "dead"
+  /** Only rows of the sink `actions` are stored as delivered. */
+  readonly state: "pending" | "offered" | "delivered" | "dead"
   readonly slot: boolean
   readonly digest: string | null
   /** Of a dead one: its place in the order of dying, the match's monitor, and why. */
@@ -52,22 +54,31 @@ export interface MintedRows {
   readonly matches: ReadonlyArray<MintedMatch>
   readonly deliveries: ReadonlyArray<NewDelivery>
   readonly owed: ReadonlyArray<DeliveryRow>
+  readonly events: ReadonlyArray<NewEvent>
+}
+
+/** How rows are minted. */
+export interface RowTerms extends Partial<EventTerms> {
+  /** How many rows of each sink are offered at once. */
+  readonly offer: ReadonlyMap<string, number>
+  /** The sinks whose rows hold no slot. */
+  readonly durable: ReadonlySet<string>
 }
 
 /**
- * The rows that emissions are stored as. The sinks of an emission follow one another, and each has all of its members.
- *
- * @param terms how many rows of each sink are offered at once, and the sinks whose rows hold no slot
+ * The rows that emissions are stored as. The sinks of an emission follow one another, and each has all of its members. What
+ * goes to the sink `actions` is delivered with its event.
  */
 export const rowsOf = (
   network: string,
   emissions: ReadonlyArray<Emission>,
-  terms: { readonly offer: ReadonlyMap<string, number>; readonly durable: ReadonlySet<string> },
+  terms: RowTerms,
   next: NextNumber,
 ): MintedRows => {
   const matches: Array<MintedMatch> = []
   const deliveries: Array<NewDelivery> = []
   const owed: Array<DeliveryRow> = []
+  const events: Array<NewEvent> = []
   const offers = new Map(terms.offer)
   for (const { members, sinks, emission, kept, slot } of emissions) {
     const first = matches.length
@@ -76,6 +87,7 @@ export const rowsOf = (
       matches.push({ match, life, pk: next.match(), position, emission, kept })
     }
     for (const sink of sinks) {
+      const acts = sink === ACTIONS && terms.actions !== undefined
       const holds = slot && !terms.durable.has(sink)
       for (let i = 0; i < members.length; i++) {
         const { match, life } = members[i]!
@@ -85,6 +97,11 @@ export const rowsOf = (
         if (match.failure !== undefined) {
           const dead = { died: next.died(), monitor: match.monitor, reason: match.failure }
           deliveries.push({ seq, sink, pk, cursor, state: "dead", slot: false, digest: emission, dead })
+          continue
+        }
+        if (acts) {
+          deliveries.push({ seq, sink, pk, cursor, state: "delivered", slot: false, digest: emission, dead: null })
+          events.push({ monitor: match.monitor, pk, matchId: match.id, life, primary: cursor.primary, emission })
           continue
         }
         const left = offers.get(sink) ?? 0
@@ -111,5 +128,5 @@ export const rowsOf = (
       }
     }
   }
-  return { matches, deliveries, owed }
+  return { matches, deliveries, owed, events }
 }

@@ -233,6 +233,8 @@ export interface FeedState {
 export interface PruneInput {
   /** In primaries. */
   readonly journalDepth: number
+  /** How long events of matches are kept when their deliveries to actions are over, in ms. */
+  readonly actionRetention: number
   /** In feed items. */
   readonly feedRetention: number
   /** The most rows that one call may touch. */
@@ -282,6 +284,8 @@ export class Storage extends Context.Service<
      *
      * Hits of gated monitors are recorded and folded here (semantics, 'Gates'); one that is recorded already is ignored.
      * Those of another revision than their monitor has now are folded among themselves and not recorded.
+     * Rows of the sink `actions` are stored as delivered where `actions` is given, each with the event of its match and a
+     * delivery to each action that is subscribed to its monitor.
      * What a gate emits is minted with them: rows without a slot; several members share an `emission`, which is also the
      * `digest` of their rows, and each sink has them one behind another.
      */
@@ -320,9 +324,10 @@ export class Storage extends Context.Service<
      * delivered, dead or discarded) gets a row of kind `retracted`, pending, without a slot; what the feed showed gets
      * its retraction there. Members of an emission lie where its newest member lies, and end together. Dead retractions behind `from` are owed again. Then,
      * within the same limit, hits of gates behind `from` are removed, and survivors of emissions that ended are held again if
-     * they are of the monitor's present revision. To be repeated until `done`.
+     * they are of the monitor's present revision. To be repeated until `done`. With `terms` the retractions for the sink `actions`
+     * are stored as delivered, each with an event for the actions that got that of the match.
      */
-    readonly retract: (owner: Owner, limit: number) => Write<Retracted>
+    readonly retract: (owner: Owner, limit: number, terms?: EventTerms) => Write<Retracted>
     /**
      * The last step: `minted` and checkpoint back to `from`, hashes and records behind it removed, `effectiveFrom` of monitors lowered
      * to it, the record removed; and what gates recorded since the steps is treated like what they found.
@@ -340,10 +345,11 @@ export class Storage extends Context.Service<
     readonly openSlots: (network: string) => Read<ReadonlyArray<{ readonly cursor: Cursor; readonly rows: number }>>
     /** Sinks that a network owes rows to. */
     readonly owedSinks: (network: string) => Read<ReadonlyArray<string>>
-    /** Owed and dead rows that a deletion would take away. */
+    /** Owed and dead rows, and deliveries to actions that are not over, that a deletion would take away. */
     readonly debts: (by: { readonly network?: string; readonly monitor?: string; readonly sink?: string }) => Read<{
       readonly owed: number
       readonly dead: number
+      readonly actions: number
     }>
     /** Recorded hashes at or before a primary, newest first. */
     readonly anchors: (network: string, atOrBefore: number, limit: number) => Read<ReadonlyArray<Anchor>>
@@ -352,6 +358,13 @@ export class Storage extends Context.Service<
       network: string,
       page: { readonly after: RecordId | null; readonly limit: number },
     ) => Read<ReadonlyArray<SourceRecord>>
+    /**
+     * Makes events of rows that are owed to the sink `actions`: they were stored while no program with actions ran. Up to
+     * `limit`; answers how many there were.
+     */
+    readonly emitOwed: (owner: Owner, terms: EventTerms, limit: number) => Write<number>
+    /** Tells after commits of this process that wrote events of matches. */
+    readonly newEvents: Stream.Stream<void>
     /** The state of a match that an event was made of; null if there is none, or none any more. */
     readonly matchState: (matchId: string) => Read<MatchState | null>
     /** Removes what no one needs any more, in a bounded transaction; false when nothing was left to remove. */
@@ -384,9 +397,10 @@ export class Storage extends Context.Service<
     /**
      * How the replay of a dead letter ended: one that was delivered is a letter no more, one that failed keeps its place and
      * its time, with the new attempts and reason. What is no letter any more stays as it is, and the answer is false. Until
-     * it ended, a letter that is replayed is a letter like any other.
+     * it ended, a letter that is replayed is a letter like any other. With `terms`, one of the sink `actions` whose match
+     * stands becomes an event in the same transaction.
      */
-    readonly replayed: (owner: Owner, outcome: Outcome) => Write<boolean>
+    readonly replayed: (owner: Owner, outcome: Outcome, terms?: EventTerms) => Write<boolean>
     /** Gives dead letters up; how many there were. Their matches can still be retracted. */
     readonly discard: (owner: Owner, seqs: ReadonlyArray<number>) => Write<number>
     /**

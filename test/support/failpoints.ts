@@ -34,6 +34,8 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   debts: [],
   anchors: [],
   records: [],
+  emitOwed: ["emitOwed"],
+  newEvents: [],
   matchState: [],
   prune: ["prune"],
   feedPage: [],
@@ -52,8 +54,8 @@ export const stepsOf: Readonly<Record<Operation, ReadonlyArray<string>>> = {
   countOwed: [],
 }
 
-/** What an operator asks for: no flow of a chain takes these steps by itself. */
-export const onRequest: ReadonlySet<string> = new Set(["replayed", "discard", "offerRetractions"])
+/** What an operator asks for, or a program with actions does: no flow of a chain takes these steps by itself. */
+export const onRequest: ReadonlySet<string> = new Set(["replayed", "discard", "offerRetractions", "emitOwed"])
 
 /** Every durable step, and the attempt of a sink between two of them. */
 export const steps: ReadonlyArray<string> = [...Object.values(stepsOf).flat(), "deliver"]

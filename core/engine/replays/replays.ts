@@ -7,6 +7,7 @@ import { untilStored } from "../../pipeline/persist.ts"
 import type { SinkHandle } from "../../pipeline/sink-handle.ts"
 import type { NotOwner, StorageError } from "../../storage/error.ts"
 import type { DeadLetterRow, NoReplay } from "../../storage/dead-letter.ts"
+import { ACTIONS, type EventTerms } from "../../storage/events.ts"
 import type { Outcome } from "../../storage/storage.ts"
 import { noReplay } from "../../storage/tuples/dead-letter.ts"
 import type { Sending } from "../sending.ts"
@@ -145,8 +146,8 @@ export const makeReplays = Effect.fnUntraced(function* (
     return GIVEN_UP
   })
 
-  const write = (letter: DeadLetterRow, outcome: Omit<Outcome, "seq">) =>
-    storage.replayed(owner, { seq: letter.seq, ...outcome }).pipe(
+  const write = (letter: DeadLetterRow, outcome: Omit<Outcome, "seq">, events?: EventTerms) =>
+    storage.replayed(owner, { seq: letter.seq, ...outcome }, events).pipe(
       untilStored(status),
       Effect.tap((written) =>
         Effect.sync(() => {
@@ -185,6 +186,17 @@ export const makeReplays = Effect.fnUntraced(function* (
     return { _tag: "Dead" }
   })
 
+  /** Lets a letter of the sink `actions` be heard: its event is stored with its outcome. */
+  const emit = Effect.fnUntraced(function* (
+    letter: DeadLetterRow,
+    events: EventTerms,
+  ): Effect.fn.Return<Replayed, Fault> {
+    const { attempts: tried } = letter
+    if (!(yield* write(letter, { state: "delivered", attempts: tried, reason: null }, events))) return taken
+    yield* Effect.logInfo("a dead letter became an event of the program's actions by a replay")
+    return { _tag: "Delivered" }
+  })
+
   const replay = Effect.fnUntraced(function* (
     { seq, sink }: Letter,
     policy: AttemptPolicy,
@@ -202,9 +214,9 @@ export const makeReplays = Effect.fnUntraced(function* (
     if (letter.life > 1 && (yield* storage.isRetractionOwed(letter))) {
       return { _tag: "Left", reason: retractionFirst(sink) }
     }
-    return yield* deliver(letter, letter.payload!, policy, during).pipe(
-      Effect.annotateLogs({ network, sink, monitor: letter.monitor, match: letter.matchId }),
-    )
+    const acts = sink === ACTIONS && options.events !== undefined
+    const replaying = acts ? emit(letter, options.events) : deliver(letter, letter.payload!, policy, during)
+    return yield* replaying.pipe(Effect.annotateLogs({ network, sink, monitor: letter.monitor, match: letter.matchId }))
   })
 
   const whenAllowed = (letter: Letter, policy: AttemptPolicy): Effect.Effect<Replayed, Fault> =>

@@ -1,10 +1,12 @@
 import { Effect } from "effect"
 import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "../dead-letter.ts"
+import type { EventTerms } from "../events.ts"
 import type { DeliveryRow, Outcome } from "../storage.ts"
 import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
+import { emitLetter } from "./events.ts"
 import type { Group } from "./group.ts"
 import { deadLetterCountSql, deadLettersSql, lettersBetweenSql, sql } from "./sql.ts"
 import { storable } from "./text.ts"
@@ -73,18 +75,21 @@ export const readDeadLetterCounts = (
     (found) => found.map(([sink, monitor, letters]) => ({ sink, monitor, letters })),
   )
 
-/** Writes how the replay of a dead letter ended; false if it was a letter no more. */
-export const replayed = (
-  { session, network }: Group,
+/** Writes how the replay of a dead letter ended, with its event where `terms` are given; false if it was a letter no more. */
+export const replayed = Effect.fnUntraced(function* (
+  group: Group,
   { seq, state, attempts, reason }: Outcome,
+  terms: EventTerms | undefined,
   now: number,
-): Effect.Effect<boolean, QueryFailed> =>
-  Effect.map(
+): Effect.fn.Return<boolean, QueryFailed> {
+  const { session, network } = group
+  if (terms !== undefined && !(yield* emitLetter(group, seq, terms, now))) return false
+  const rows =
     state === "delivered"
-      ? session.run(sql.replayDelivered, [attempts, now, seq, network.id])
-      : session.run(sql.replayFailed, [attempts, reason === null ? null : storable(reason), seq, network.id]),
-    (rows) => rows > 0,
-  )
+      ? yield* session.run(sql.replayDelivered, [attempts, now, seq, network.id])
+      : yield* session.run(sql.replayFailed, [attempts, reason === null ? null : storable(reason), seq, network.id])
+  return rows > 0
+})
 
 /** Gives dead letters up; how many there were. */
 export const discard = (

@@ -9,6 +9,8 @@ import { pipelineColumns, sql } from "./sql.ts"
 export interface Group {
   readonly session: Session
   readonly network: NetworkRow
+  /** Whether events of actions are among what was written. */
+  wroteEvents: boolean
   /** Takes `count` numbers, which grow. */
   readonly take: (name: NumberName, count: number) => Effect.Effect<ReadonlyArray<number>, QueryFailed>
   /** Lets go of numbers that are not beyond those of another process. */
@@ -49,6 +51,7 @@ export const beginGroup = Effect.fnUntraced(function* (
   if (tuple === undefined) return undefined
   return {
     session,
+    wroteEvents: false,
     network: new NetworkRow(id, tuple),
     take: (name, count) => numbers.take(session, name, count),
     forgetNumbers: numbers.forget,

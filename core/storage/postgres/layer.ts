@@ -1,5 +1,5 @@
 import { type EntityManager, LockMode } from "@mikro-orm/postgresql"
-import { Clock, Effect, Layer, Redacted, type Scope } from "effect"
+import { Clock, Effect, Layer, PubSub, Redacted, type Scope, Stream } from "effect"
 import { Storage } from "../storage.ts"
 import type { ResourceChanges } from "../stored.ts"
 import { connection as makeConnection } from "./connection.ts"
@@ -14,6 +14,7 @@ import {
   readDeadLetters,
   replayed,
 } from "./dead-letters.ts"
+import { emitOwed } from "./events.ts"
 import { readFeedPage, readFeedStates } from "./feed.ts"
 import { makeGrowth } from "./growth.ts"
 import { claim, renew } from "./leases.ts"
@@ -74,7 +75,10 @@ const make = Effect.fnUntraced(function* (
   const opened = yield* open(url)
   const connection = makeConnection(opened)
   const growth = yield* makeGrowth(opened)
-  const { write, writeAs } = yield* makeWriter(connection, makeNumbers(), growth.tell)
+  const newEvents = yield* PubSub.sliding<void>(1)
+  const { write, writeAs } = yield* makeWriter(connection, makeNumbers(), growth.tell, () => {
+    PubSub.publishUnsafe(newEvents, undefined)
+  })
   const { read } = connection
   const resources = makeResources(connection, { lockVersion, release, removeNetwork })
   const prune = makePrune()
@@ -107,8 +111,8 @@ const make = Effect.fnUntraced(function* (
 
     invalidate: (owner, what) => writeAs("invalidate", owner, (group) => invalidate(group, what)),
     invalidation: (network) => read("invalidation", (session) => readInvalidation(session, network)),
-    retract: (owner, limit) =>
-      at((now) => writeAs("retract", owner, (group) => retract(group, limit, now))).pipe(
+    retract: (owner, limit, terms) =>
+      at((now) => writeAs("retract", owner, (group) => retract(group, limit, terms, now))).pipe(
         Effect.map((step) => remember(owner.network, step)),
       ),
     rewind: (owner, journalDepth) =>
@@ -126,6 +130,9 @@ const make = Effect.fnUntraced(function* (
     anchors: (network, atOrBefore, limit) =>
       read("anchors", (session) => readAnchors(session, network, atOrBefore, limit)),
     records: (network, page) => read("records", (session) => readRecords(session, network, page)),
+    emitOwed: (owner, terms, limit) =>
+      at((now) => writeAs("emitOwed", owner, (group) => emitOwed(group, terms, limit, now))),
+    newEvents: Stream.fromPubSub(newEvents),
     matchState: (matchId) => read("matchState", (session) => readMatchState(session, matchId)),
 
     feedPage: (page) => read("feedPage", (session) => readFeedPage(session, page)),
@@ -139,7 +146,8 @@ const make = Effect.fnUntraced(function* (
     deadLetter: (network, seq) => read("deadLetter", (session) => readDeadLetter(session, network, seq)),
     isRetractionOwed: (letter) => read("isRetractionOwed", (session) => isRetractionOwed(session, letter)),
     deadLetterCounts: (network) => read("deadLetterCounts", (session) => readDeadLetterCounts(session, network)),
-    replayed: (owner, outcome) => at((now) => writeAs("replayed", owner, (group) => replayed(group, outcome, now))),
+    replayed: (owner, outcome, terms) =>
+      at((now) => writeAs("replayed", owner, (group) => replayed(group, outcome, terms, now))),
     discard: (owner, seqs) => at((now) => writeAs("discard", owner, (group) => discard(group, seqs, now))),
     offerRetractions: (owner, sink, limit) =>
       writeAs("offerRetractions", owner, (group) => offerRetractions(group, sink, limit), once),

@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import { distinct, type Emission, emissionOf } from "../emission.ts"
-import { countRows, rowsOf } from "../minted-rows.ts"
+import { countRows, rowsOf, type RowTerms } from "../minted-rows.ts"
 import type { LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
 import { deliveryValues } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
+import { addEvents } from "./events.ts"
 import { passGates } from "./gates.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
@@ -46,10 +47,8 @@ const lives = Effect.fnUntraced(function* (
 })
 
 /** How a batch is minted: late finds hold no slot and are never offered at once. */
-interface Terms {
+interface Terms extends RowTerms {
   readonly late: boolean
-  readonly offer: ReadonlyMap<string, number>
-  readonly durable: ReadonlySet<string>
   /** Whether matches may be stored already, so that each must be looked up. */
   readonly look: boolean
 }
@@ -95,6 +94,7 @@ const insert = Effect.fnUntraced(function* (
     matches: minted,
     deliveries,
     owed,
+    events,
   } = rowsOf(network.id, emissions, terms, {
     match: yield* take("match"),
     delivery: yield* take("delivery"),
@@ -121,6 +121,7 @@ const insert = Effect.fnUntraced(function* (
     minted.map(({ match }) => match.payload),
     ...deliveryValues(deliveries),
   ])
+  yield* addEvents(group, events, terms, now)
   return { rows: owed, feedPosition: network.feedPosition, shown: counts.shown }
 })
 
@@ -170,9 +171,8 @@ export const mint = Effect.fnUntraced(function* (
     ])
   }
   yield* keepRecords(group, input)
-  const { offer, durable } = input
   const look = yield* anyStored(group, input.matches)
-  const minted = yield* insert(group, input.matches, { late: false, offer, durable, look }, now)
+  const minted = yield* insert(group, input.matches, { ...input, late: false, look }, now)
   network.advanceMinted(input.upTo)
   if (input.checkpoint !== null) network.advanceCheckpoint(input.checkpoint, now)
   return minted
@@ -197,5 +197,5 @@ export const mintLate = Effect.fnUntraced(function* (
     yield* session.all<readonly [primary: number, hash: string]>(sql.anchorsAt, [network.id, primaries]),
   )
   const proven = input.matches.filter(({ cursor, hash }) => recorded.get(cursor.primary) === hash)
-  return yield* insert(group, proven, { late: true, offer: new Map(), durable: new Set(), look: true }, now)
+  return yield* insert(group, proven, { ...input, late: true, offer: new Map(), durable: new Set(), look: true }, now)
 })

@@ -54,6 +54,7 @@ const removeAnchors = Effect.fnUntraced(function* (
 export const makePrune = () => {
   const deliveries = makeSweep(sql.sweep)
   const hits = makeSweep(sql.sweepHits)
+  const events = makeSweep(sql.sweepEvents)
 
   /** Removes deliveries that are over, and the matches that were kept for them alone. */
   const sweepDeliveries = Effect.fnUntraced(function* (group: Group, bound: number, limit: number, now: number) {
@@ -73,6 +74,24 @@ export const makePrune = () => {
     if (newest === undefined) return { over: [], atEnd: true }
     const swept = yield* hits(group, bound, limit, now, newest[0])
     if (swept.over.length > 0) yield* session.run(sql.deleteHits, [swept.over.map(([, , pk]) => pk)])
+    return swept
+  })
+
+  /** Removes events whose deliveries have been over for as long as they are kept, and the matches that were kept for them alone. */
+  const sweepEvents = Effect.fnUntraced(function* (
+    group: Group,
+    bound: number,
+    before: number,
+    limit: number,
+    now: number,
+  ) {
+    const swept = yield* events(group, before, limit, now, bound)
+    if (swept.over.length > 0) {
+      const seqs = swept.over.map(([, seq]) => seq)
+      yield* group.session.run(sql.deleteActionDeliveries, [seqs])
+      yield* group.session.run(sql.deleteEvents, [seqs])
+      yield* group.session.run(sql.deleteMatches, [[...new Set(swept.over.map(([, , matchPk]) => matchPk))]])
+    }
     return swept
   })
 
@@ -98,6 +117,8 @@ export const makePrune = () => {
     if (left > 0) remove(yield* removeAnchors(group, bound, left))
     if (left <= 0) return true
     const sweptHits = yield* sweepHits(group, bound, left, now)
-    return removed + sweptHits.over.length > 0 || !swept.atEnd || !sweptHits.atEnd
+    const sweptEvents = yield* sweepEvents(group, bound, now - input.actionRetention, left, now)
+    const over = sweptHits.over.length + sweptEvents.over.length
+    return removed + over > 0 || !swept.atEnd || !sweptHits.atEnd || !sweptEvents.atEnd
   })
 }

@@ -1,4 +1,5 @@
-import type { EntityManager } from "@mikro-orm/postgresql"
+import type { EntityManager, QueryResult } from "@mikro-orm/postgresql"
+import { openEvents } from "../events.ts"
 import { RESET_PIPELINE } from "../network-row.ts"
 import { letterKinds } from "../tuples/dead-letter.ts"
 
@@ -6,8 +7,11 @@ type Bound = string | number
 
 const CHUNK = 10_000
 
-const run = (em: EntityManager, statement: string, values: ReadonlyArray<Bound>) =>
-  em.getConnection().execute(statement, [...values], "run", em.getTransactionContext())
+/** Runs a statement; answers how many rows it changed. */
+const run = async (em: EntityManager, statement: string, values: ReadonlyArray<Bound>): Promise<number> => {
+  const done = await em.getConnection().execute<QueryResult>(statement, [...values], "run", em.getTransactionContext())
+  return done.affectedRows
+}
 
 const all = (em: EntityManager, statement: string, values: ReadonlyArray<Bound>): Promise<Array<Record<string, any>>> =>
   em.getConnection().execute(statement, [...values], "all", em.getTransactionContext())
@@ -64,9 +68,19 @@ const deleteRows = async (
   }
 }
 
+/** Removes the events of a network's matches with their deliveries, some at a time. */
+const removeEvents = async (em: EntityManager, network: string): Promise<void> => {
+  const next = `ANY(ARRAY(SELECT seq FROM blockwatcher_events WHERE network = ? ORDER BY created_at, seq LIMIT ${CHUNK}))`
+  while (true) {
+    await run(em, `DELETE FROM blockwatcher_action_deliveries WHERE event_seq = ${next}`, [network])
+    if ((await run(em, `DELETE FROM blockwatcher_events WHERE seq = ${next}`, [network])) === 0) return
+  }
+}
+
 /** Removes every row keyed by a network, in the present transaction, but for its pipeline row, which begins anew. */
 export const removeNetwork = async (em: EntityManager, network: string): Promise<void> => {
   await deleteRows(em, "deliveries", network)
+  await removeEvents(em, network)
   await deleteRows(em, "matches", network)
   await deleteRows(em, "gate_hits", network)
   await deleteRows(em, "source_records", network)
@@ -122,7 +136,7 @@ const owedSinks = async (em: EntityManager, network: string): Promise<ReadonlyAr
 /**
  * Lets go of what a deleted sink or monitor owes or keeps as dead letters: rows that were never attempted are cancelled,
  * the others discarded, so that an invalidation still finds what a receiver may have heard of. Retractions of a deleted
- * monitor's matches are still owed to those who heard of these.
+ * monitor's matches are still owed to those who heard of these. So it is with deliveries to actions that do not run.
  *
  * @param networks all of them, locked
  */
@@ -145,4 +159,16 @@ export const releaseRows = async (
       await letGo(em, "died", `d.network = ?${dead} AND d.dead_kind = ?`, [network, ...own, kind], now)
     }
   }
+  await cancelDeliveries(em, by, now)
+}
+
+/** Cancels deliveries to actions, some at a time. One that has begun to run meanwhile is left. */
+const cancelDeliveries = async (em: EntityManager, by: Owing, now: number): Promise<void> => {
+  const toCancel = openEvents(by)
+  if (toCancel === null) return
+  const statement = `UPDATE blockwatcher_action_deliveries SET state = 'cancelled', settled_at = ?
+    WHERE state IN ('waiting', 'parked') AND pk = ANY(ARRAY(
+      SELECT d.pk FROM blockwatcher_action_deliveries d JOIN blockwatcher_events e ON e.seq = d.event_seq
+      WHERE d.state IN ('waiting', 'parked') AND ${toCancel.where} LIMIT ${CHUNK}))`
+  while ((await run(em, statement, [now, ...toCancel.values])) > 0);
 }

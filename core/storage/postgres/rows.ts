@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import type { Anchor, RecordId, SourceRecord } from "../../plugin/source.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
-import type { MatchState } from "../events.ts"
+import { countedEvents, type MatchState } from "../events.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type RecordTuple, toRecord } from "../tuples/record.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"
-import { deadLetterCountSql, owedCountSql, sql } from "./sql.ts"
+import { deadLetterCountSql, openActionsSql, owedCountSql, sql } from "./sql.ts"
 
 type Reading<A> = Effect.Effect<A, QueryFailed>
 
@@ -65,15 +65,20 @@ export const countOwed = (
 export const readDebts = Effect.fnUntraced(function* (
   session: Session,
   by: { readonly network?: string; readonly monitor?: string; readonly sink?: string },
-): Effect.fn.Return<{ readonly owed: number; readonly dead: number }, QueryFailed> {
+): Effect.fn.Return<{ readonly owed: number; readonly dead: number; readonly actions: number }, QueryFailed> {
   const named = {
     network: by.network !== undefined,
     sink: by.sink !== undefined,
     monitor: by.monitor !== undefined,
   }
   const values = [by.network, by.sink, by.monitor].filter((value) => value !== undefined)
-  const count = (text: string) => Effect.map(session.all<readonly [number]>(text, values), ([row]) => row![0])
-  return { owed: yield* count(owedCountSql(named)), dead: yield* count(deadLetterCountSql(named)) }
+  const count = (text: string, of = values) => Effect.map(session.all<readonly [number]>(text, of), ([row]) => row![0])
+  const events = countedEvents(by)
+  return {
+    owed: yield* count(owedCountSql(named)),
+    dead: yield* count(deadLetterCountSql(named)),
+    actions: events === null ? 0 : yield* count(openActionsSql(events.by), events.values),
+  }
 })
 
 export const readAnchors = (

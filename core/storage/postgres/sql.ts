@@ -1,3 +1,4 @@
+import { ACTIONS, ENCODING } from "../events.ts"
 import { letterKinds, type LetterParts } from "../tuples/dead-letter.ts"
 
 /**
@@ -37,7 +38,7 @@ const deliveriesFrom = (first: number): string => {
   const arrays = types.map((type, i) => `$${first + 1 + i}::${type}[]`)
   return `INSERT INTO deliveries (${deliveryColumns})
     SELECT u.seq, $1, u.sink, u.pk, $3, u.p, u.s, u.state, 0, u.slot, u.digest, $2,
-      CASE u.state WHEN 'dead' THEN $2::bigint END, u.died, u.dead_monitor,
+      CASE WHEN u.state IN ('dead', 'delivered') THEN $2::bigint END, u.died, u.dead_monitor,
       CASE u.state WHEN 'dead' THEN $3 END, u.reason
     FROM unnest(${arrays.join(", ")}) u(seq, sink, pk, p, s, state, slot, digest, died, dead_monitor, reason)`
 }
@@ -63,6 +64,13 @@ const lettersSql = ({ sink, monitor, kinds }: LetterParts, columns: string, join
   if (others.length === 0) return first!
   return `(${[first, ...others].join(") UNION ALL (")}) ORDER BY died LIMIT $1`
 }
+
+/** Where events are put, but for what their deliveries go by. */
+const eventColumns = `id, type, version, encoding, tenant, traceparent, depth, created_at, match_pk, match_id, life, kind, network, primary_pos, emission`
+const actionDeliveryColumns = `event_seq, action, match_id, state, attempts, due, created_at`
+
+/** A row of the sink `actions` with what its event says. */
+const actionRow = `d.seq, d.kind, m.monitor, m.pk, m.id, m.life, d.primary_pos, m.emission`
 
 export const sql = {
   exists: `SELECT 1 FROM networks WHERE id = $1`,
@@ -228,6 +236,34 @@ export const sql = {
   records: `SELECT record_key, value, primary_pos, secondary_pos FROM source_records
     WHERE network = $1 AND (record_key, value) > ($2, $3) ORDER BY record_key, value LIMIT $4`,
 
+  addEvents: `WITH added AS (
+      INSERT INTO blockwatcher_events (${eventColumns})
+      SELECT u.id, u.type, 1, ${ENCODING}, NULL, $3::text, 0, $2::bigint, u.pk, u.match_id, u.life, 'match', $1::text, u.p, u.emission
+      FROM unnest($4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[], $10::text[])
+        u(id, type, pk, match_id, life, p, emission)
+      RETURNING seq, type, match_id)
+    INSERT INTO blockwatcher_action_deliveries (${actionDeliveryColumns})
+    SELECT a.seq, u.action, a.match_id, 'waiting', 0, $2::bigint, $2::bigint
+    FROM added a JOIN unnest($11::text[], $12::text[]) u(type, action) ON u.type = a.type ORDER BY a.seq`,
+  retractEvents: `WITH added AS (
+      INSERT INTO blockwatcher_events (${eventColumns})
+      SELECT e.id || '-r', e.type, e.version, e.encoding, e.tenant, coalesce($2::text, e.traceparent), e.depth, $1::bigint, e.match_pk,
+        e.match_id, e.life, 'retracted', e.network, e.primary_pos, e.emission
+      FROM unnest($3::bigint[]) WITH ORDINALITY u(pk, place) JOIN matches m ON m.pk = u.pk
+      CROSS JOIN LATERAL (SELECT * FROM blockwatcher_events
+        WHERE match_id = m.id AND life = m.life AND kind = 'match' OFFSET 0) e
+      ORDER BY u.place
+      RETURNING seq, match_id, life)
+    INSERT INTO blockwatcher_action_deliveries (${actionDeliveryColumns})
+    SELECT a.seq, d.action, a.match_id, 'waiting', 0, $1::bigint, $1::bigint
+    FROM added a CROSS JOIN LATERAL (SELECT e.seq FROM blockwatcher_events e
+      WHERE e.match_id = a.match_id AND e.life = a.life AND e.kind = 'match' OFFSET 0) e
+    JOIN blockwatcher_action_deliveries d ON d.event_seq = e.seq ORDER BY a.seq, d.pk`,
+  owedToActions: `SELECT ${actionRow} FROM deliveries d ${matchOf}
+    WHERE d.network = $1 AND d.sink = '${ACTIONS}' AND ${owed} ORDER BY d.seq LIMIT $2`,
+  letterToActions: `SELECT ${actionRow} FROM deliveries d ${matchOf}
+    WHERE d.seq = $1 AND coalesce(d.network) = $2 AND coalesce(d.sink) = '${ACTIONS}' AND coalesce(d.died, 0) > 0 AND m.ended = 0`,
+  emitted: `UPDATE deliveries SET state = 'delivered', settled_at = $1 WHERE seq = ANY($2::bigint[])`,
   matchState: `SELECT m.ended, e.life FROM blockwatcher_events e JOIN matches m ON m.pk = e.match_pk
     WHERE e.match_id = $1 ORDER BY e.life DESC LIMIT 1`,
 
@@ -255,7 +291,15 @@ export const sql = {
   deleteMatches: `DELETE FROM matches m WHERE m.pk = ANY($1::bigint[])
     AND coalesce(m.position, m.ended_position) IS NULL
     AND NOT EXISTS (SELECT 1 FROM deliveries d
-      WHERE d.network = m.network AND d.primary_pos = coalesce(m.kept_primary, m.primary_pos) AND d.match_pk = m.pk)`,
+      WHERE d.network = m.network AND d.primary_pos = coalesce(m.kept_primary, m.primary_pos) AND d.match_pk = m.pk)
+    AND NOT EXISTS (SELECT 1 FROM blockwatcher_events e WHERE e.match_id = m.id AND e.life = m.life)`,
+  sweepEvents: `SELECT e.created_at, e.seq, e.match_pk, (e.primary_pos < $7 AND (
+      SELECT 1 FROM blockwatcher_action_deliveries d WHERE d.event_seq = e.seq AND coalesce(d.settled_at, $2) >= $2 LIMIT 1) IS NULL)::integer
+    FROM blockwatcher_events e
+    WHERE e.network = $1 AND e.created_at < $2 AND (e.created_at, e.seq, e.match_pk) > ($3, $4, $5)
+    ORDER BY e.created_at, e.seq LIMIT $6`,
+  deleteActionDeliveries: `DELETE FROM blockwatcher_action_deliveries WHERE event_seq = ANY($1::bigint[])`,
+  deleteEvents: `DELETE FROM blockwatcher_events WHERE seq = ANY($1::bigint[])`,
   oldestMatches: `SELECT pk, position, monitor, coalesce(kept_primary, primary_pos) FROM matches
     WHERE network = $1 AND position > 0 AND position <= $2 ORDER BY position LIMIT $3`,
   oldestRetracted: `SELECT pk, ended_position, monitor, coalesce(kept_primary, primary_pos) FROM matches
@@ -306,3 +350,10 @@ export const owedCountSql = (by: {
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM deliveries d ${matchOf}
       WHERE d.network = p.network AND ${owed} ${sink} ${monitor}) n ${network}`
 }
+
+/** How many deliveries of matches to actions are not over, by network or the type of their event, in this order of parameters. */
+export const openActionsSql = (by: { readonly network: boolean; readonly type: boolean }): string =>
+  `SELECT count(*) FROM (SELECT event_seq FROM blockwatcher_action_deliveries
+      WHERE state IN ('waiting', 'running', 'parked') OFFSET 0) d
+    CROSS JOIN LATERAL (SELECT network, type FROM blockwatcher_events WHERE seq = d.event_seq OFFSET 0) e
+    WHERE e.network ${by.network ? "= $1" : "IS NOT NULL"}${by.type ? ` AND e.type = $${by.network ? 2 : 1}` : ""}`

@@ -9,12 +9,14 @@ import {
   type Step,
   toInvalidation,
 } from "../retracting.ts"
+import { ACTIONS, type EventTerms } from "../events.ts"
 import type { NewDelivery } from "../minted-rows.ts"
 import type { Invalidation, Retracted } from "../storage.ts"
 import type { Session } from "./connection.ts"
 import { cutGates } from "./cut-gates.ts"
 import { deliveryValues } from "./delivery-columns.ts"
 import type { QueryFailed } from "./error.ts"
+import { retractEvents } from "./events.ts"
 import type { Group } from "./group.ts"
 import { sql } from "./sql.ts"
 import { storable } from "./text.ts"
@@ -36,6 +38,7 @@ export const invalidate = (
 const end = Effect.fnUntraced(function* (
   group: Group,
   matches: ReadonlyArray<StandingTuple>,
+  terms: EventTerms | undefined,
   now: number,
 ): Effect.fn.Return<number, QueryFailed> {
   if (matches.length === 0) return 0
@@ -60,17 +63,22 @@ const end = Effect.fnUntraced(function* (
   if (dead.length > 0) yield* session.run(sql.endLetters, [dead.map(([, seq]) => seq)])
   const heard = deliveries.filter(([, , , state]) => state !== "pending" && state !== "cancelled")
   const seqs = yield* group.take("delivery", heard.length)
+  const acts = (sink: string) => sink === ACTIONS && terms !== undefined
   const rows = heard.map(([place, , sink], i): NewDelivery => ({
     seq: seqs[i]!,
     sink,
     pk: pks[place - 1]!,
     cursor: places[place - 1]!,
-    state: "pending",
+    state: acts(sink) ? "delivered" : "pending",
     slot: false,
     digest: null,
     dead: null,
   }))
   if (rows.length > 0) yield* session.run(sql.addDeliveries, [network.id, now, "retracted", ...deliveryValues(rows)])
+  if (terms !== undefined) {
+    const toActions = rows.flatMap(({ sink, pk }) => (acts(sink) ? [pk] : []))
+    yield* retractEvents(group, toActions, terms, now)
+  }
   return shown
 })
 
@@ -86,6 +94,7 @@ export const makeRetract = () => {
     retract: Effect.fnUntraced(function* (
       group: Group,
       limit: number,
+      terms: EventTerms | undefined,
       now: number,
     ): Effect.fn.Return<Step, QueryFailed> {
       const { session, network } = group
@@ -102,7 +111,7 @@ export const makeRetract = () => {
         limit,
       ])
       const matches = members.length === limit ? [] : yield* findStanding(group, start, limit - members.length)
-      const shown = yield* end(group, [...members, ...matches], now)
+      const shown = yield* end(group, [...members, ...matches], terms, now)
       const ended = members.length + matches.length
       const left = limit - ended
       const revived =

@@ -65,12 +65,14 @@ export interface Writer {
  * holds the network's row. Networks do not wait for one another, nor for another process that holds the row of one.
  * When the scope closes, what is queued is written first.
  *
+ * @param onEvents is called after a commit that wrote events of actions
  * @param grew is told each network whose feed grew by a commit, and its newest position
  */
 export const makeWriter = Effect.fn("Storage.writer")(function* (
   connection: Connection,
   numbers: Numbers,
   grew: (feed: { readonly network: string; readonly position: number }) => void,
+  onEvents: () => void,
 ): Effect.fn.Return<Writer, never, Scope.Scope> {
   const lanes = new Map<string, Array<Command>>()
   const running = yield* FiberSet.make<void>()
@@ -100,6 +102,7 @@ export const makeWriter = Effect.fn("Storage.writer")(function* (
       if (performance.now() >= until) break
     }
     yield* commitGroup(session, group?.network).pipe(failing("committing", exits.length))
+    if (group?.wroteEvents === true) onEvents()
     const position = group?.network.feedPosition
     if (position !== undefined && position !== before) grew({ network, position })
     return exits

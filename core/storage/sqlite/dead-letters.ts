@@ -1,9 +1,12 @@
 import type { DeadLetterCount, DeadLetterRow, LetterFilter } from "../dead-letter.ts"
+import type { EventTerms } from "../events.ts"
 import type { DeliveryRow, Outcome } from "../storage.ts"
 import type { NetworkRow } from "../network-row.ts"
 import { type DeadLetterTuple, filterParts, filterValues, toDeadLetterRow } from "../tuples/dead-letter.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
+import type { Group } from "./group.ts"
 import { type Native, rows } from "./native.ts"
+import { makeOwedEvents } from "./owed-events.ts"
 import { deadLetterCountSql, deadLettersSql, lettersBetweenSql, sql } from "./sql.ts"
 
 /** The reads of dead letters. */
@@ -66,12 +69,20 @@ export const makeDeadLetterReads = (native: Native) => {
 export const makeDeadLetterWrites = (native: Native) => {
   const delivered = native.prepare(sql.replayDelivered)
   const failed = native.prepare(sql.replayFailed)
+  const { emitLetter } = makeOwedEvents(native)
   const discard = native.prepare(sql.discard)
   const unheard = rows<DeliveryTuple>(native, sql.unheardRetractions)
   const offer = native.prepare(sql.offerRetraction)
 
   return {
-    replayed: (network: NetworkRow, { seq, state, attempts, reason }: Outcome, now: number): boolean => {
+    replayed: (
+      group: Group,
+      network: NetworkRow,
+      { seq, state, attempts, reason }: Outcome,
+      terms: EventTerms | undefined,
+      now: number,
+    ): boolean => {
+      if (terms !== undefined && !emitLetter(group, network, seq, terms, now)) return false
       const written =
         state === "delivered"
           ? delivered.run(attempts, now, seq, network.id)

@@ -13,6 +13,8 @@ export interface Group {
   readonly take: (name: CounterName, count: number) => number
   /** Writes what changed; the last thing before COMMIT. */
   readonly flush: () => void
+  /** Whether events of actions are among what was written. */
+  wroteEvents: boolean
 }
 
 /** Prepares the statements and answers a maker of groups. */
@@ -36,6 +38,7 @@ export const makeGroups = (native: Native): (() => Group) => {
     }
 
     return {
+      wroteEvents: false,
       network,
       networkOrNew: (id) => {
         const known = network(id)

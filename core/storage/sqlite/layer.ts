@@ -1,4 +1,4 @@
-import { Clock, Effect, Layer, type Scope, Stream } from "effect"
+import { Clock, Effect, Layer, PubSub, type Scope, Stream } from "effect"
 import { Storage } from "../storage.ts"
 import { connection as makeConnection } from "./connection.ts"
 import { makeDeadLetterReads, makeDeadLetterWrites } from "./dead-letters.ts"
@@ -15,6 +15,7 @@ import { makeRewind } from "./rewind.ts"
 import { makeRowReads } from "./rows.ts"
 import { makeSettle } from "./settle.ts"
 import { sql } from "./sql.ts"
+import { makeOwedEvents } from "./owed-events.ts"
 import { makeInvalidationRead, makeRetract } from "./taking-back.ts"
 import { makeWriter } from "./writer.ts"
 
@@ -23,7 +24,8 @@ const at = <A, E>(f: (now: number) => Effect.Effect<A, E>) => Effect.flatMap(Clo
 const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storage["Service"], OpenError, Scope.Scope> {
   const connection = makeConnection(yield* open(path))
   const { native, run } = connection
-  const { write, writeAs } = yield* makeWriter(connection)
+  const newEvents = yield* PubSub.sliding<void>(1)
+  const { write, writeAs } = yield* makeWriter(connection, () => void PubSub.publishUnsafe(newEvents, undefined))
   const resources = makeResources(
     // One connection sees one moment as long as nobody else has a turn.
     { snapshot: connection.unit, unit: connection.unit },
@@ -48,6 +50,7 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
   const feed = makeFeedReads(native)
   const deadLetters = makeDeadLetterReads(native)
   const letters = makeDeadLetterWrites(native)
+  const { emitOwed } = makeOwedEvents(native)
 
   return Storage.of({
     database: "sqlite",
@@ -76,8 +79,8 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
 
     invalidate: (owner, what) => writeAs("invalidate", owner, (_, network) => invalidate(network, what)),
     invalidation: (network) => run("invalidation", () => invalidation(network)),
-    retract: (owner, limit) =>
-      at((now) => writeAs("retract", owner, (group, network) => retract(group, network, limit, now))).pipe(
+    retract: (owner, limit, terms) =>
+      at((now) => writeAs("retract", owner, (group, network) => retract(group, network, limit, terms, now))).pipe(
         Effect.map((step) => remember(owner.network, step)),
       ),
     rewind: (owner, journalDepth) =>
@@ -94,6 +97,9 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     debts: (by) => run("debts", () => reads.debts(by)),
     anchors: (network, atOrBefore, limit) => run("anchors", () => reads.anchors(network, atOrBefore, limit)),
     records: (network, page) => run("records", () => reads.records(network, page)),
+    emitOwed: (owner, terms, limit) =>
+      at((now) => writeAs("emitOwed", owner, (group, network) => emitOwed(group, network, terms, limit, now))),
+    newEvents: Stream.fromPubSub(newEvents),
     matchState: (matchId) => run("matchState", () => reads.matchState(matchId)),
 
     feedPage: (page) => run("feedPage", () => feed.page(page)),
@@ -107,8 +113,10 @@ const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Storag
     deadLetter: (network, seq) => run("deadLetter", () => deadLetters.one(network, seq)),
     isRetractionOwed: (letter) => run("isRetractionOwed", () => deadLetters.isRetractionOwed(letter)),
     deadLetterCounts: (network) => run("deadLetterCounts", () => deadLetters.counts(network)),
-    replayed: (owner, outcome) =>
-      at((now) => writeAs("replayed", owner, (_, network) => letters.replayed(network, outcome, now))),
+    replayed: (owner, outcome, terms) =>
+      at((now) =>
+        writeAs("replayed", owner, (group, network) => letters.replayed(group, network, outcome, terms, now)),
+      ),
     discard: (owner, seqs) =>
       at((now) => writeAs("discard", owner, (_, network) => letters.discard(network, seqs, now))),
     offerRetractions: (owner, sink, limit) =>

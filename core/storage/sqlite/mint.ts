@@ -1,18 +1,17 @@
 import { distinct, type Emission, emissionOf } from "../emission.ts"
-import { countRows, rowsOf } from "../minted-rows.ts"
+import { countRows, rowsOf, type RowTerms } from "../minted-rows.ts"
 import type { NetworkRow } from "../network-row.ts"
 import type { LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
+import { makeEvents } from "./events.ts"
 import { makeGates } from "./gates.ts"
 import type { Group } from "./group.ts"
 import { type Native, rows } from "./native.ts"
 import { deliveryColumns, matchColumns, sql } from "./sql.ts"
 
 /** How a batch is minted: late finds hold no slot and are never offered at once. */
-interface Terms {
+interface Terms extends RowTerms {
   readonly late: boolean
-  readonly offer: ReadonlyMap<string, number>
-  readonly durable: ReadonlySet<string>
   /** No match of the batch's range is stored yet, so that none need be looked up. */
   readonly fresh: boolean
 }
@@ -30,6 +29,7 @@ export const makeMint = (native: Native) => {
   const putRecord = native.prepare(sql.putRecord)
   const forgetRecord = native.prepare(sql.forgetRecord)
   const passGates = makeGates(native)
+  const events = makeEvents(native)
 
   /** The life in which a match would be minted, or null when its newest life has not ended. */
   const nextLife = (network: NetworkRow, match: NewMatch): number | null => {
@@ -114,7 +114,7 @@ export const makeMint = (native: Native) => {
         slot ? 1 : 0,
         digest,
         now,
-        dead === null ? null : now,
+        state === "dead" || state === "delivered" ? now : null,
         dead === null ? null : dead.died,
         dead === null ? null : dead.monitor,
         dead === null ? null : "match",
@@ -123,6 +123,7 @@ export const makeMint = (native: Native) => {
     }
     insertMatch.flush()
     insertDelivery.flush()
+    events.add(group, network.id, minted.events, terms, now)
     return { rows: minted.owed, feedPosition: network.feedPosition, shown: counts.shown }
   }
 
@@ -146,8 +147,7 @@ export const makeMint = (native: Native) => {
       for (const { key, value, cursor } of input.records ?? []) {
         putRecord.run(network.id, key, value, cursor.primary, cursor.secondary)
       }
-      const { offer, durable } = input
-      const terms = { late: false, offer, durable, fresh: isFresh(network.id, input.matches) }
+      const terms = { ...input, late: false, fresh: isFresh(network.id, input.matches) }
       const minted = insert(group, network, input.matches, terms, now)
       network.advanceMinted(input.upTo)
       if (input.checkpoint !== null) network.advanceCheckpoint(input.checkpoint, now)
@@ -163,7 +163,7 @@ export const makeMint = (native: Native) => {
         }
         return recorded.get(cursor.primary) === hash
       })
-      const terms = { late: true, offer: new Map(), durable: new Set<string>(), fresh: false }
+      const terms = { ...input, late: true, offer: new Map(), durable: new Set<string>(), fresh: false }
       return insert(group, network, proven, terms, now)
     },
   }

@@ -10,11 +10,15 @@ type ItemTuple = readonly [pk: number, position: number, monitor: string, primar
 export const makePrune = (native: Native) => {
   const deliveries = new Sweeps()
   const hits = new Sweeps()
+  const events = new Sweeps()
   const sweepRows = rows<SweptTuple>(native, sql.sweep)
   const hitRows = rows<SweptTuple>(native, sql.sweepHits)
   const deleteHit = native.prepare(sql.deleteHit)
   const deleteDelivery = native.prepare(sql.deleteDelivery)
   const deleteMatch = native.prepare(sql.deleteMatch)
+  const eventRows = rows<SweptTuple>(native, sql.sweepEvents)
+  const deleteActionDeliveries = native.prepare(sql.deleteActionDeliveries)
+  const deleteEvent = native.prepare(sql.deleteEvent)
   const feed = [
     { kind: "match", oldest: rows<ItemTuple>(native, sql.oldestMatches), trim: native.prepare(sql.trimMatch) },
     {
@@ -73,6 +77,18 @@ export const makePrune = (native: Native) => {
     return swept
   }
 
+  /** Removes events whose deliveries have been over for as long as they are kept, and the matches that were kept for them alone. */
+  const sweepEvents = (network: string, bound: number, before: number, limit: number, now: number) => {
+    const found = eventRows.all(bound, before, before, network, before, ...events.place(network), limit)
+    const swept = events.take(network, found, limit, now)
+    for (const [, seq] of swept.over) {
+      deleteActionDeliveries.run(seq)
+      deleteEvent.run(seq)
+    }
+    for (const pk of new Set(swept.over.map(([, , matchPk]) => matchPk))) deleteMatch.run(pk)
+    return swept
+  }
+
   return (network: NetworkRow, input: PruneInput, now: number): boolean => {
     if (network.checkpoint === null) return false
     const bound = network.checkpoint.primary - input.journalDepth
@@ -90,6 +106,8 @@ export const makePrune = (native: Native) => {
     if (left > 0) remove(removeAnchors(network.id, bound, left))
     if (left <= 0) return true
     const sweptHits = sweepHits(network.id, bound, left, now)
-    return removed + sweptHits.over.length > 0 || !swept.atEnd || !sweptHits.atEnd
+    const sweptEvents = sweepEvents(network.id, bound, now - input.actionRetention, left, now)
+    const over = sweptHits.over.length + sweptEvents.over.length
+    return removed + over > 0 || !swept.atEnd || !sweptHits.atEnd || !sweptEvents.atEnd
   }
 }

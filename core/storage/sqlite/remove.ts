@@ -1,21 +1,28 @@
 import type { EntityManager, QueryResult } from "@mikro-orm/sqlite"
+import { openEvents } from "../events.ts"
 import { RESET_PIPELINE } from "../network-row.ts"
 import { setImmediate } from "node:timers/promises"
 import type { Value } from "./native.ts"
 
 const CHUNK = 1000
 
+/** Runs a statement; answers how many rows it changed. */
+const run = async (em: EntityManager, statement: string, values: ReadonlyArray<Value>): Promise<number> => {
+  const done = await em.getConnection().execute<QueryResult>(statement, [...values], "run", em.getTransactionContext())
+  return done.affectedRows
+}
+
 /** Repeats a bounded statement until it finds nothing more; other fibers run in between. */
 const inChunks = async (em: EntityManager, statement: string, values: ReadonlyArray<Value>): Promise<void> => {
-  const connection = em.getConnection()
+  while ((await run(em, statement, values)) > 0) await setImmediate()
+}
+
+/** Removes the events of a network's matches with their deliveries. */
+const removeEvents = async (em: EntityManager, network: string): Promise<void> => {
+  const next = `SELECT seq FROM blockwatcher_events WHERE network = ? ORDER BY created_at, seq LIMIT ${CHUNK}`
   while (true) {
-    const { affectedRows } = await connection.execute<QueryResult>(
-      statement,
-      [...values],
-      "run",
-      em.getTransactionContext(),
-    )
-    if (affectedRows === 0) return
+    await run(em, `DELETE FROM blockwatcher_action_deliveries WHERE event_seq IN (${next})`, [network])
+    if ((await run(em, `DELETE FROM blockwatcher_events WHERE seq IN (${next})`, [network])) === 0) return
     await setImmediate()
   }
 }
@@ -27,14 +34,14 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
     `DELETE FROM deliveries WHERE seq IN (SELECT seq FROM deliveries WHERE network = ? LIMIT ${CHUNK})`,
     [network],
   )
+  await removeEvents(em, network)
   await inChunks(em, `DELETE FROM matches WHERE pk IN (SELECT pk FROM matches WHERE network = ? LIMIT ${CHUNK})`, [
     network,
   ])
   await inChunks(em, `DELETE FROM gate_hits WHERE pk IN (SELECT pk FROM gate_hits WHERE network = ? LIMIT ${CHUNK})`, [
     network,
   ])
-  const once = (statement: string) =>
-    em.getConnection().execute(statement, [network], "run", em.getTransactionContext())
+  const once = (statement: string) => run(em, statement, [network])
   await inChunks(
     em,
     `DELETE FROM source_records WHERE rowid IN (SELECT rowid FROM source_records WHERE network = ? LIMIT ${CHUNK})`,
@@ -50,7 +57,7 @@ export const removeNetwork = async (em: EntityManager, network: string): Promise
 /**
  * Lets go of what a deleted sink or monitor owes or keeps as dead letters: rows that were never attempted are cancelled,
  * the others discarded, so that an invalidation still finds what a receiver may have heard of. Retractions of a deleted
- * monitor's matches are still owed to those who heard of these.
+ * monitor's matches are still owed to those who heard of these. So it is with deliveries to actions that do not run.
  */
 export const releaseRows = async (
   em: EntityManager,
@@ -69,4 +76,13 @@ export const releaseRows = async (
       [now, value],
     )
   }
+  const toCancel = openEvents(by)
+  if (toCancel === null) return
+  await inChunks(
+    em,
+    `UPDATE blockwatcher_action_deliveries SET state = 'cancelled', settled_at = ? WHERE pk IN (
+      SELECT d.pk FROM blockwatcher_action_deliveries d CROSS JOIN blockwatcher_events e ON e.seq = d.event_seq
+      WHERE d.state IN ('waiting', 'parked') AND ${toCancel.where} LIMIT ${CHUNK})`,
+    [now, ...toCancel.values],
+  )
 }

@@ -1,11 +1,11 @@
 import type { Anchor, RecordId } from "../../plugin/source.ts"
-import type { MatchState } from "../events.ts"
+import { countedEvents, type MatchState } from "../events.ts"
 import type { DeliveryRow, Pipeline } from "../storage.ts"
 import { NetworkRow, type PipelineTuple } from "../network-row.ts"
 import { type DeliveryTuple, toDeliveryRow } from "../tuples/delivery.ts"
 import { type RecordTuple, toRecord } from "../tuples/record.ts"
 import { type Native, rows, type Value } from "./native.ts"
-import { deadLetterCountSql, owedCountSql, sql } from "./sql.ts"
+import { deadLetterCountSql, openActionsSql, owedCountSql, sql } from "./sql.ts"
 
 /** Prepares the reads that a pipeline starts and runs from. */
 export const makeRowReads = (native: Native) => {
@@ -65,7 +65,12 @@ export const makeRowReads = (native: Native) => {
         monitor: by.monitor !== undefined,
       }
       const values = [by.network, by.sink, by.monitor].filter((value) => value !== undefined)
-      return { owed: count(owedCountSql(named), values), dead: count(deadLetterCountSql(named), values) }
+      const events = countedEvents(by)
+      return {
+        owed: count(owedCountSql(named), values),
+        dead: count(deadLetterCountSql(named), values),
+        actions: events === null ? 0 : count(openActionsSql(events.by), events.values),
+      }
     },
 
     anchors: (network: string, atOrBefore: number, limit: number): ReadonlyArray<Anchor> =>

@@ -1,3 +1,4 @@
+import { ACTIONS } from "../events.ts"
 import { letterKinds, type LetterParts } from "../tuples/dead-letter.ts"
 
 /**
@@ -44,6 +45,12 @@ export const deliveryColumns =
   "seq, network, sink, match_pk, kind, primary_pos, secondary_pos, state, attempts, slot, digest, created_at, settled_at, died, dead_monitor, dead_kind, reason"
 export const hitColumns =
   "pk, network, monitor, revision, gate_key, id, primary_pos, secondary_pos, event_time, window_ms, consumed, kept_primary, kept_secondary, payload"
+export const eventColumns =
+  "seq, id, type, version, encoding, traceparent, depth, created_at, match_pk, match_id, life, kind, network, primary_pos, emission"
+export const actionDeliveryColumns = "event_seq, action, match_id, state, attempts, due, created_at"
+
+/** A row of the sink `actions` with what its event says. */
+const actionRow = `d.seq, d.kind, m.monitor, m.pk, m.id, m.life, d.primary_pos, m.emission`
 
 export const sql = {
   network: `SELECT epoch, deleted, lease_owner, lease_until, minted_primary, minted_secondary,
@@ -164,6 +171,19 @@ export const sql = {
   records: `SELECT record_key, value, primary_pos, secondary_pos FROM source_records
     WHERE network = ? AND (record_key, value) > (?, ?) ORDER BY record_key, value LIMIT ?`,
 
+  lastEvent: `SELECT seq FROM sqlite_sequence WHERE name = 'blockwatcher_events'`,
+  eventOf: `SELECT e.seq FROM matches m CROSS JOIN blockwatcher_events e INDEXED BY blockwatcher_events_match
+    ON e.match_id = m.id AND e.life = m.life AND e.kind = 'match' WHERE m.pk = ?`,
+  retractEvent: `INSERT INTO blockwatcher_events (seq, id, type, version, encoding, tenant, traceparent, depth, created_at, match_pk, match_id, life, kind, network, primary_pos, emission)
+    SELECT ?, id || '-r', type, version, encoding, tenant, coalesce(?, traceparent), depth, ?, match_pk, match_id, life, 'retracted', network, primary_pos, emission
+    FROM blockwatcher_events WHERE seq = ?`,
+  retractTo: `INSERT INTO blockwatcher_action_deliveries (${actionDeliveryColumns})
+    SELECT ?, action, match_id, 'waiting', 0, ?, ? FROM blockwatcher_action_deliveries WHERE event_seq = ? ORDER BY pk`,
+  owedToActions: `SELECT ${actionRow} FROM deliveries d INDEXED BY deliveries_owed ${matchOf}
+    WHERE d.network = ? AND d.sink = '${ACTIONS}' AND ${owed} ORDER BY d.seq LIMIT ?`,
+  letterToActions: `SELECT ${actionRow} FROM deliveries d ${matchOf}
+    WHERE d.seq = ? AND d.network = ? AND d.sink = '${ACTIONS}' AND d.died > 0 AND m.ended = 0`,
+  emitted: `UPDATE deliveries SET state = 'delivered', settled_at = ? WHERE seq = ?`,
   matchState: `SELECT m.ended, e.life FROM blockwatcher_events e INDEXED BY blockwatcher_events_match
     CROSS JOIN matches m ON m.pk = e.match_pk WHERE e.match_id = ? ORDER BY e.life DESC LIMIT 1`,
 
@@ -185,7 +205,15 @@ export const sql = {
   deleteDelivery: `DELETE FROM deliveries WHERE seq = ?`,
   deleteMatch: `DELETE FROM matches WHERE pk = ? AND position IS NULL AND ended_position IS NULL
     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.network = matches.network
-      AND d.primary_pos = coalesce(matches.kept_primary, matches.primary_pos) AND d.match_pk = matches.pk)`,
+      AND d.primary_pos = coalesce(matches.kept_primary, matches.primary_pos) AND d.match_pk = matches.pk)
+    AND NOT EXISTS (SELECT 1 FROM blockwatcher_events e WHERE e.match_id = matches.id AND e.life = matches.life)`,
+  sweepEvents: `SELECT e.created_at, e.seq, e.match_pk, e.primary_pos < ? AND NOT EXISTS (
+      SELECT 1 FROM blockwatcher_action_deliveries d WHERE d.event_seq = e.seq AND coalesce(d.settled_at, ?) >= ?)
+    FROM blockwatcher_events e INDEXED BY blockwatcher_events_age
+    WHERE e.network = ? AND e.created_at < ? AND (e.created_at, e.seq, e.match_pk) > (?, ?, ?)
+    ORDER BY e.created_at, e.seq LIMIT ?`,
+  deleteActionDeliveries: `DELETE FROM blockwatcher_action_deliveries WHERE event_seq = ?`,
+  deleteEvent: `DELETE FROM blockwatcher_events WHERE seq = ?`,
   oldestMatches: `SELECT pk, position, monitor, coalesce(kept_primary, primary_pos) FROM matches
     WHERE network = ? AND position > 0 AND position <= ? ORDER BY position LIMIT ?`,
   oldestRetracted: `SELECT pk, ended_position, monitor, coalesce(kept_primary, primary_pos) FROM matches
@@ -227,3 +255,9 @@ export const owedCountSql = (by: CountedBy): string =>
   `SELECT count(*) FROM pipelines p CROSS JOIN deliveries d INDEXED BY deliveries_owed ${matchOf}
     WHERE d.network = p.network${by.network ? " AND p.network = ?" : ""}${by.sink ? " AND d.sink = ?" : ""}
     AND ${owed}${by.monitor ? " AND m.monitor = ?" : ""}`
+
+/** How many deliveries of matches to actions are not over, by network or the type of their event, in this order of parameters. */
+export const openActionsSql = (by: { readonly network: boolean; readonly type: boolean }): string =>
+  `SELECT count(*) FROM blockwatcher_action_deliveries d INDEXED BY blockwatcher_action_deliveries_due
+    CROSS JOIN blockwatcher_events e ON e.seq = d.event_seq
+    WHERE d.state IN ('waiting', 'running', 'parked') AND e.network ${by.network ? "= ?" : "IS NOT NULL"}${by.type ? " AND e.type = ?" : ""}`

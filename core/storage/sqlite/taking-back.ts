@@ -1,4 +1,5 @@
 import type { Cursor } from "../../model/cursor.ts"
+import { ACTIONS, type EventTerms } from "../events.ts"
 import type { Invalidation, Retracted } from "../storage.ts"
 import { bulkInsert } from "./bulk-insert.ts"
 import { makeCutGates } from "./cut-gates.ts"
@@ -12,6 +13,7 @@ import {
   type Step,
   toInvalidation,
 } from "../retracting.ts"
+import { makeEvents } from "./events.ts"
 import type { Group } from "./group.ts"
 import { type Native, rows } from "./native.ts"
 import { deliveryColumns, sql } from "./sql.ts"
@@ -37,6 +39,7 @@ export const makeRetract = (native: Native) => {
   const reviveDead = native.prepare(sql.reviveDead)
   const retracted = native.prepare(sql.retracted)
   const cutGates = makeCutGates(native)
+  const events = makeEvents(native)
   const deliveryRows = bulkInsert(native, "deliveries", deliveryColumns)
   const progress = new RetractProgress()
 
@@ -44,10 +47,17 @@ export const makeRetract = (native: Native) => {
     standing.all(network.id, primary, secondary, limit)
 
   /** Ends matches: lets go of what they owe, and owes their retractions to whoever may have heard of them. */
-  const end = (group: Group, network: NetworkRow, matches: ReadonlyArray<StandingTuple>, now: number): number => {
+  const end = (
+    group: Group,
+    network: NetworkRow,
+    matches: ReadonlyArray<StandingTuple>,
+    terms: EventTerms | undefined,
+    now: number,
+  ): number => {
     const shown = matches.filter(([, , , position]) => position !== null).length
     let position = shown === 0 ? 0 : network.takePositions(shown)
     const insert = deliveryRows()
+    const toActions: Array<number> = []
     for (const [pk, ownPrimary, ownSecondary, shownAt, keptPrimary, keptSecondary] of matches) {
       const primary = keptPrimary ?? ownPrimary
       const secondary = keptSecondary ?? ownSecondary
@@ -56,6 +66,8 @@ export const makeRetract = (native: Native) => {
       endLetters.run(network.id, primary, pk)
       for (const [sink] of heard.all(network.id, primary, pk)) {
         const seq = group.take("delivery", 1)
+        const acts = sink === ACTIONS && terms !== undefined
+        if (acts) toActions.push(pk)
         insert.add(
           seq,
           network.id,
@@ -64,12 +76,12 @@ export const makeRetract = (native: Native) => {
           "retracted",
           primary,
           secondary,
-          "pending",
+          acts ? "delivered" : "pending",
           0,
           0,
           null,
           now,
-          null,
+          acts ? now : null,
           null,
           null,
           null,
@@ -78,6 +90,7 @@ export const makeRetract = (native: Native) => {
       }
     }
     insert.flush()
+    if (terms !== undefined) events.retract(group, toActions, terms, now)
     return shown
   }
 
@@ -86,7 +99,7 @@ export const makeRetract = (native: Native) => {
       put.run(network.id, from.primary, from.secondary, cause)
     },
 
-    retract: (group: Group, network: NetworkRow, limit: number, now: number): Step => {
+    retract: (group: Group, network: NetworkRow, limit: number, terms: EventTerms | undefined, now: number): Step => {
       const recorded = invalidation(network.id)
       if (recorded === null || recorded.retracted) return noStep(network)
       const { from } = recorded
@@ -102,7 +115,7 @@ export const makeRetract = (native: Native) => {
         limit,
       )
       const matches = members.length === limit ? [] : findStanding(network, start, limit - members.length)
-      const shown = end(group, network, [...members, ...matches], now)
+      const shown = end(group, network, [...members, ...matches], terms, now)
       const ended = members.length + matches.length
       const left = limit - ended
       const revived = left === 0 ? 0 : reviveDead.run(network.id, first.primary, first.secondary, left).changes

@@ -37,9 +37,12 @@ export interface Writer {
 /**
  * Starts the one writer: a fiber that commits as many waiting commands in one transaction as fit in about 5 ms.
  * When the scope closes, what is queued is written first.
+ *
+ * @param onEvents is called after a commit that wrote events of actions
  */
 export const makeWriter = Effect.fn("Storage.writer")(function* (
   connection: Connection,
+  onEvents: () => void,
 ): Effect.fn.Return<Writer, never, Scope.Scope> {
   const { native } = connection
   const groups = makeGroups(native)
@@ -62,6 +65,7 @@ export const makeWriter = Effect.fn("Storage.writer")(function* (
       }
       group.flush()
       commit.run()
+      if (group.wroteEvents) onEvents()
       return { committed: true, exits }
     } catch (cause) {
       if (native.inTransaction) rollback.run()

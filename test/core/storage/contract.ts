@@ -1,6 +1,7 @@
 import { describe } from "@effect/vitest"
 import type { Layer } from "effect"
 import type { Storage } from "../../../core/storage/storage.ts"
+import { actions } from "./contract/actions.ts"
 import { feed } from "./contract/feed.ts"
 import { gates } from "./contract/gates.ts"
 import { leases } from "./contract/leases.ts"
@@ -34,6 +35,7 @@ const parts = {
   records,
   resources,
   orm,
+  actions,
 }
 
 /**

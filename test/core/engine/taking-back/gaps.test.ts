@@ -52,7 +52,9 @@ const startPruned = Effect.fnUntraced(function* (
       },
     },
   )
-  const prune = Effect.suspend(() => storage.prune(owner!, { journalDepth, feedRetention: 0, limit: 10_000 }))
+  const prune = Effect.suspend(() =>
+    storage.prune(owner!, { journalDepth, feedRetention: 0, actionRetention: 0, limit: 10_000 }),
+  )
   return { runtime, storage, prune }
 })
 

@@ -365,7 +365,7 @@ export const gates = (test: Test): void => {
       const cut = yield* storage.mint(owner, batch([3, 40].map((n) => hitAt(threshold(2, 100), n, { monitor: "cut" }))))
       yield* settleAll(owner, cut.rows)
       yield* storage.mint(owner, batch([], { upTo: at(45), checkpoint: at(45) }))
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 100 }));
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 100 }));
       const next = yield* storage.mint(
         owner,
         batch([
@@ -387,7 +387,7 @@ export const gates = (test: Test): void => {
       yield* storage.mint(owner, batch([...wide, hitAt(threshold(2), 36)]))
       yield* storage.mint(owner, batch([hitAt(threshold(100), 80, { monitor: "other" })], { checkpoint: at(80) }))
       let calls = 0
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 10 })) calls++
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 10 })) calls++
       assert.isAtLeast(calls, 3)
       const next = yield* storage.mint(owner, batch([hitAt(threshold(2), 81, { time: 36 })]))
       assert.deepStrictEqual(next.rows, [])

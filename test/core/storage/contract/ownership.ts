@@ -19,7 +19,7 @@ export const ownership = (test: Test): void => {
           storage.mintLate(owner, late([])),
           storage.settle(owner, { outcomes: [], offered: [] }),
           storage.checkpoint(owner, at(1)),
-          storage.prune(owner, { journalDepth: 1, feedRetention: 1, limit: 10 }),
+          storage.prune(owner, { journalDepth: 1, feedRetention: 1, actionRetention: 0, limit: 10 }),
           storage.renew(owner, 15_000),
           storage.release(owner),
           storage.pause(owner, true),

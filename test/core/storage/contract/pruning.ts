@@ -10,7 +10,7 @@ export const pruning = (test: Test): void => {
   const prune = Effect.fnUntraced(function* (owner: Owner, feedRetention: number, limit = 1000) {
     const storage = yield* Storage
     let calls = 0
-    while (yield* storage.prune(owner, { journalDepth, feedRetention, limit })) calls++
+    while (yield* storage.prune(owner, { journalDepth, feedRetention, actionRetention: 0, limit })) calls++
     return calls
   })
 
@@ -29,7 +29,7 @@ export const pruning = (test: Test): void => {
       yield* prune(owner, 3)
       assert.strictEqual((yield* kept)[0], 20)
       assert.strictEqual((yield* storage.feedStates("net"))[0]!.trims[0]!.position, 19)
-      assert.isFalse(yield* storage.prune(owner, { journalDepth, feedRetention: 3, limit: 1000 }))
+      assert.isFalse(yield* storage.prune(owner, { journalDepth, feedRetention: 3, actionRetention: 0, limit: 1000 }))
     }))
 
   test("keeps dead letters with their match, and owed rows", () =>

@@ -172,10 +172,10 @@ export const resources = (test: Test): void => {
         offered: [rows[2]!.seq],
       })
       yield* storage.change({ deleteSinks: ["log"], discard: [{ sink: "log" }] })
-      assert.deepStrictEqual(yield* storage.debts({ sink: "log" }), { owed: 0, dead: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ sink: "log" }), { owed: 0, dead: 0, actions: 0 })
       assert.deepStrictEqual(yield* storage.owedSinks("net"), ["alerts"])
       yield* storage.change({ deleteMonitors: ["mints"], discard: [{ monitor: "mints" }] })
-      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 0, actions: 0 })
       yield* storage.settle(owner, {
         outcomes: [{ seq: rows[2]!.seq, state: "dead", attempts: 2, reason: "too late" }],
         offered: [],

@@ -89,7 +89,7 @@ export const retracting = (test: Test): void => {
 
       const heard = ["dead", "delivered", "discarded", "offered"]
       assert.deepStrictEqual(yield* storage.owedSinks("net"), heard)
-      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 4, dead: 1 })
+      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 4, dead: 1, actions: 0 })
       assert.deepStrictEqual(yield* storage.openSlots("net"), [])
       const newest = Math.max(...rows.map(({ seq }) => seq))
       for (const name of heard) {

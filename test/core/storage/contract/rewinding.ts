@@ -156,7 +156,7 @@ export const rewinding = (test: Test): void => {
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
       yield* deliveredRange(owner, 1, 30)
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 1000 }));
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 1000 }));
       yield* takeBack(owner, at(28))
       assert.deepInclude(yield* takeBack(owner, at(5), 10), { gap: 30 })
       // Rows of 20 to 30 are left, and of the third and fourth life nothing is known below them.
@@ -176,7 +176,7 @@ export const rewinding = (test: Test): void => {
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
       yield* deliveredRange(owner, 1, 30)
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 1000 }));
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 1000 }));
       assert.deepInclude(yield* takeBack(owner, at(5), 1000), { gap: 30 })
       assert.deepStrictEqual(yield* lives([match(at(6))]), [["m-6-0", 2]])
     }))
@@ -185,7 +185,7 @@ export const rewinding = (test: Test): void => {
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
       yield* deliveredRange(owner, 1, 30)
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 1000 }));
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 1000 }));
       yield* takeBack(owner, at(5), 10)
       yield* storage.mint(owner, batch([], { upTo: at(17), checkpoint: at(17) }))
       assert.deepInclude(yield* takeBack(owner, at(6), 10), { gap: 30 })

@@ -104,11 +104,15 @@ export const settling = (test: Test): void => {
         outcomes: [{ seq: rows[0]!.seq, state: "dead", attempts: 1, reason: "gone" }],
         offered: [],
       })
-      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 1 })
-      assert.deepStrictEqual(yield* storage.debts({ sink: "alerts" }), { owed: 2, dead: 0 })
-      assert.deepStrictEqual(yield* storage.debts({ monitor: "mints" }), { owed: 2, dead: 0 })
-      assert.deepStrictEqual(yield* storage.debts({ monitor: "transfers", sink: "log" }), { owed: 0, dead: 1 })
-      assert.deepStrictEqual(yield* storage.debts({ network: "none" }), { owed: 0, dead: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 1, actions: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ sink: "alerts" }), { owed: 2, dead: 0, actions: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ monitor: "mints" }), { owed: 2, dead: 0, actions: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ monitor: "transfers", sink: "log" }), {
+        owed: 0,
+        dead: 1,
+        actions: 0,
+      })
+      assert.deepStrictEqual(yield* storage.debts({ network: "none" }), { owed: 0, dead: 0, actions: 0 })
     }))
 
   test("dead letters come in the order of dying, filtered and paged", () =>

@@ -20,7 +20,7 @@ export const takenBack = (test: Test): void => {
     Effect.gen(function* () {
       const { storage, owner, rows } = yield* withOneTakenBack()
       assert.deepStrictEqual(yield* storage.owed("net", "log", all), rows.slice(0, 2))
-      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 0 })
+      assert.deepStrictEqual(yield* storage.debts({ network: "net" }), { owed: 2, dead: 0, actions: 0 })
       assert.deepStrictEqual(yield* storage.openSlots("net"), [
         { cursor: at(1), rows: 1 },
         { cursor: at(2), rows: 1 },
@@ -89,7 +89,7 @@ export const takenBack = (test: Test): void => {
       const { storage, owner, rows, page } = yield* withOneTakenBack()
       yield* settleAll(owner, rows.slice(0, 2))
       yield* storage.mint(owner, batch([match(at(30))], { checkpoint: at(30) }))
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 100 }));
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 100 }));
       const [state] = yield* storage.feedStates("net")
       assert.sameDeepMembers(
         [...state!.trims],
@@ -116,7 +116,7 @@ export const takenBack = (test: Test): void => {
       yield* settleAll(owner, owed.slice(0, 1))
       yield* settleAll(owner, owed.slice(1, 2), "sink down")
       yield* storage.mint(owner, batch([match(at(30))], { checkpoint: at(30) }))
-      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, limit: 100 }));
+      while (yield* storage.prune(owner, { journalDepth: 10, feedRetention: 1, actionRetention: 0, limit: 100 }));
 
       assert.deepStrictEqual((yield* storage.owed("net", "log", all))[0], owed[2])
       const letters = yield* storage.deadLetters({ network: "net" }, { after: 0, limit: 10 })

@@ -8,6 +8,7 @@ import {
   deadLetterCountSql,
   deadLettersSql,
   lettersBetweenSql,
+  openActionsSql,
   owedCountSql,
   sql,
 } from "../../../../core/storage/postgres/sql.ts"
@@ -32,6 +33,11 @@ for (const sink of either) {
   }
 }
 
+for (const network of either) {
+  for (const type of either)
+    statements[`openActions network=${network} type=${type}`] = openActionsSql({ network, type })
+}
+
 /** Many rows of one network, of which many are owed and many dead, as after the outage of a receiver. */
 const filled = `
   insert into pipelines (network, epoch) select 'net' || n, 1 from generate_series(1, 5) n;
@@ -47,6 +53,12 @@ const filled = `
       consumed, kept_primary, kept_secondary, payload)
     select n, 'net1', 'm' || n % 3, 'r', 'k' || n % 100, md5(n::text), n / 10, n % 10, n / 10, 1000, n % 2, n / 10, n % 10, '{}'
     from generate_series(1, 50000) n;
+  insert into blockwatcher_events (id, type, version, depth, created_at, match_pk, match_id, life, kind, network, primary_pos)
+    select md5(n::text) || k, 'match:m', 1, 0, n, n, md5(n::text), 1, k, 'net1', n / 10
+    from generate_series(1, 20000) n, unnest(array['match', 'retracted']) k;
+  insert into blockwatcher_action_deliveries (event_seq, action, match_id, state, attempts, due, created_at, settled_at)
+    select seq, 'a', match_id, (array['waiting', 'succeeded'])[seq % 2 + 1], 0, 1, 1, case seq % 2 when 1 then 1 end
+    from blockwatcher_events;
   insert into anchors (network, primary_pos, hash) select 'net1', n, 'h' from generate_series(1, 5000) n;
   insert into source_records (network, record_key, value, primary_pos, secondary_pos)
     select 'net1', 'key', 'v' || n, n, 0 from generate_series(1, 5000) n;
@@ -78,11 +90,13 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
   for (const name of Object.keys(statements)) {
     it(`${name} reads no whole table of rows`, () => {
       const plan = plans[tables].get(name)!
-      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors|gate_hits|source_records)/)
+      assert.notMatch(plan, /Seq Scan on (matches|deliveries|anchors|gate_hits|source_records|blockwatcher_\w+)/)
       // An index without a condition is read from end to end.
       const lines = plan.split("\n")
       lines.forEach((line, i) => {
-        if (/Index (Only )?Scan using \S+ on (matches|deliveries|anchors|gate_hits|source_records)/.test(line)) {
+        if (
+          /Index (Only )?Scan .*on (matches|deliveries|anchors|gate_hits|source_records|blockwatcher_\w+)/.test(line)
+        ) {
           assert.match(lines[i + 1] ?? "", /Index Cond/, plan)
         }
       })
@@ -148,6 +162,19 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
       "network = $1) AND (primary_pos < $2) AND (ROW(primary_pos, match_pk, seq) > ROW($3, $4, $5))",
     ],
     ["deleteMatches", "matches_pkey", "pk = ANY ($1))"],
+    ["deleteMatches", "blockwatcher_events_match", "match_id = m.id) AND (life = m.life)"],
+    ["matchState", "blockwatcher_events_match", "match_id = $1)"],
+    ["retractEvents", "matches_pkey", "pk = u.pk)"],
+    ["retractEvents", "blockwatcher_events_match", "match_id = m.id) AND (life = m.life)"],
+    ["retractEvents", "blockwatcher_events_match", "match_id = a.match_id) AND (life = a.life)"],
+    ["retractEvents", "blockwatcher_action_deliveries_event", "event_seq = "],
+    ["owedToActions", "deliveries_owed", "network = $1) AND (sink = 'actions')"],
+    ["letterToActions", "deliveries_pkey", "seq = $1)"],
+    ["emitted", "deliveries_pkey", "seq = ANY ($2))"],
+    ["sweepEvents", "blockwatcher_events_age", "network = $1) AND (created_at < $2) AND (ROW(created_at, seq"],
+    ["sweepEvents", "blockwatcher_action_deliveries_event", "event_seq = e.seq)"],
+    ["deleteEvents", "blockwatcher_events_pkey", "seq = ANY ($1))"],
+    ["deleteActionDeliveries", "blockwatcher_action_deliveries_event", "event_seq = ANY ($1))"],
     [
       "deleteMatches",
       "deliveries_journal",
@@ -204,7 +231,7 @@ describe.each(["empty", "full"] as const)("hot statements on tables that are %s"
   }
 
   const bare =
-    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|deadLetters(Between)? .*kinds=1)$/
+    /^(owed|oldestOwed|nextOwedSink|feedMatches|feedMatchesOf|feedRetracted|feedRetractedOf|sweep|sweepHits|newestHit|reviveDead|unheardRetractions|standingMembers|survivors|deleteHitsBehind|sweepEvents|owedToActions|deadLetters(Between)? .*kinds=1)$/
   for (const name of Object.keys(statements).filter((statement) => bare.test(statement))) {
     it(`${name} needs no sort`, () => {
       assert.notMatch(plans[tables].get(name)!, /Sort/)

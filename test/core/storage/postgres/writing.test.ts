@@ -204,7 +204,7 @@ describe("writing", () => {
           Effect.forEach([1, 2, 3, 4, 5], (n) => one.mint(other, batch([match(at(n))]))),
         )
         yield* two.change({ discard: [{ sink: "log" }] })
-        assert.deepStrictEqual(yield* one.debts({ network: "net" }), { owed: 0, dead: 0 })
+        assert.deepStrictEqual(yield* one.debts({ network: "net" }), { owed: 0, dead: 0, actions: 0 })
         yield* Fiber.join(writing)
         yield* two.change({ deleteNetworks: ["net"] })
         assert.isNull(yield* one.pipeline("net"))

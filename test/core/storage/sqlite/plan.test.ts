@@ -6,6 +6,7 @@ import {
   deadLetterCountSql,
   deadLettersSql,
   lettersBetweenSql,
+  openActionsSql,
   owedCountSql,
   sql,
 } from "../../../../core/storage/sqlite/sql.ts"
@@ -27,6 +28,11 @@ for (const sink of either) {
   }
 }
 
+for (const network of either) {
+  for (const type of either)
+    statements[`openActions network=${network} type=${type}`] = openActionsSql({ network, type })
+}
+
 /** The planner's steps for a statement. */
 const planOf = Effect.fnUntraced(function* (statement: string) {
   const { native } = yield* open(":memory:")
@@ -42,7 +48,7 @@ describe("hot statements", () => {
     it.effect(`${name} reads no whole table of rows`, () =>
       Effect.gen(function* () {
         const scans = (yield* planOf(statement)).filter((step) =>
-          /^SCAN (matches|deliveries|m|d|anchors|gate_hits|source_records)\b/.test(step),
+          /^SCAN (matches|deliveries|m|d|e|anchors|gate_hits|source_records|blockwatcher_\w+)\b/.test(step),
         )
         assert.deepStrictEqual(scans, [])
       }),
@@ -59,6 +65,9 @@ describe("hot statements", () => {
     "sweep",
     "heard",
     "records",
+    "sweepEvents",
+    "matchState",
+    "owedToActions",
   ]
   for (const name of [...sorted, ...Object.keys(statements).filter((name) => /^deadLetters(Between)? /.test(name))]) {
     it.effect(`${name} needs no sort`, () =>
@@ -130,6 +139,16 @@ describe("hot statements", () => {
     ["newestHit", "gate_hits_time (network=?)"],
     ["sweepHits", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?) AND kept_primary<?)"],
     ["deleteHitsBehind", "gate_hits_identity (network=? AND (primary_pos,secondary_pos)>(?,?))"],
+    ["matchState", "blockwatcher_events_match (match_id=?)"],
+    ["eventOf", "blockwatcher_events_match (match_id=? AND life=?)"],
+    ["deleteMatch", "blockwatcher_events_match (match_id=? AND life=?)"],
+    ["retractTo", "blockwatcher_action_deliveries_event (event_seq=?)"],
+    ["owedToActions", "deliveries_owed (network=? AND sink=?)"],
+    ["letterToActions", "INTEGER PRIMARY KEY (rowid=?)"],
+    ["sweepEvents", "blockwatcher_events_age (network=? AND created_at>? AND created_at<?)"],
+    ["sweepEvents", "blockwatcher_action_deliveries_event (event_seq=?)"],
+    ["deleteActionDeliveries", "blockwatcher_action_deliveries_event (event_seq=?)"],
+    ["openActions network=true type=true", "blockwatcher_action_deliveries_due (state=?)"],
     ["survivors", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
   ]
   for (const [name, index] of indexes) {
