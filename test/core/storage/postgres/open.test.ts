@@ -50,7 +50,8 @@ describe("opening a database", () => {
       )
       const older = `
         drop function count_dead_letters_inserted, count_dead_letters_updated, count_dead_letters_deleted cascade;
-        drop table gate_hits, dead_letter_counts, invalidations, source_records;
+        drop table gate_hits, dead_letter_counts, invalidations, source_records, blockwatcher_events,
+          blockwatcher_action_deliveries, blockwatcher_handled_deliveries, blockwatcher_provider_calls, blockwatcher_runs;
         drop sequence numbers_hit;
         drop index deliveries_dead_retracted, deliveries_dead_retracted_sink;
         alter table sinks drop column paused;

@@ -85,7 +85,18 @@ describe("opening a database", () => {
       ]) {
         older.exec(`DROP INDEX ${name}`)
       }
-      for (const name of ["gate_hits", "dead_letter_counts", "source_records"]) older.exec(`DROP TABLE ${name}`)
+      for (const name of [
+        "gate_hits",
+        "dead_letter_counts",
+        "source_records",
+        "blockwatcher_events",
+        "blockwatcher_action_deliveries",
+        "blockwatcher_handled_deliveries",
+        "blockwatcher_provider_calls",
+        "blockwatcher_runs",
+      ]) {
+        older.exec(`DROP TABLE ${name}`)
+      }
       for (const [table, column] of [
         ["sinks", "paused"],
         ["matches", "kept_primary"],
