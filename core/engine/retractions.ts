@@ -1,11 +1,14 @@
-import { Clock, Effect, Fiber, type Scope } from "effect"
+import { Clock, Effect, Fiber, type Scope, type Tracer } from "effect"
 import { type AttemptPolicy, byDefinition, Probation } from "../pipeline/attempt-policy.ts"
 import { beforeAll, Draining } from "../pipeline/draining.ts"
 import { untilStored } from "../pipeline/persist.ts"
 import { makeSettler, type Settler } from "../pipeline/settler.ts"
 import type { SinkHandle } from "../pipeline/sink-handle.ts"
 import { makeSinkWorker } from "../pipeline/sink-worker.ts"
+import type { WorkItem } from "../pipeline/work-item.ts"
+import { presentSpan } from "../plugin/tracing.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
+import type { DeliveryRow } from "../storage/storage.ts"
 import type { Sending } from "./sending.ts"
 
 type Fault = StorageError | NotOwner
@@ -49,6 +52,9 @@ export const makeRetractions = (options: Sending, of: RetractionsOf): Retraction
   const { network, ownership, storage, status, metrics } = options
   const { owner, lease } = ownership
   const draining = new Draining()
+  /** Of the rewind that the retractions are a part of. */
+  let span: Tracer.AnySpan | null = null
+  const toItem = (row: DeliveryRow): WorkItem => ({ row, slot: null, span })
 
   const workerFor = Effect.fnUntraced(function* (
     sink: string,
@@ -73,7 +79,7 @@ export const makeRetractions = (options: Sending, of: RetractionsOf): Retraction
       kind: "retracted",
       readsOwed: of === "rest",
       refusal: (handle) => refusalOf(of, sink, handle),
-      toItem: (row) => ({ row, slot: null }),
+      toItem,
       beforePull: Effect.void,
     })
   })
@@ -105,7 +111,7 @@ export const makeRetractions = (options: Sending, of: RetractionsOf): Retraction
           .pipe(untilStored(status))
         if (rows.length === 0) break
         afterSeq = rows.at(-1)!.seq
-        yield* worker.enqueue(rows.map((row) => ({ row, slot: null })))
+        yield* worker.enqueue(rows.map(toItem))
       }
       yield* worker.end
     })
@@ -117,6 +123,7 @@ export const makeRetractions = (options: Sending, of: RetractionsOf): Retraction
 
   return {
     send: Effect.gen(function* () {
+      if (of === "rewind") span = yield* presentSpan
       const settler = yield* makeSettler({ storage, owner, status, metrics, onWritten: () => {} })
       const settling = yield* Effect.forkScoped(settler.run)
       const sinks = yield* storage.owedSinks(network).pipe(untilStored(status))

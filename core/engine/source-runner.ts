@@ -12,6 +12,7 @@ import { makeInTime } from "../plugin/make-in-time.ts"
 import type { Plugins } from "../plugin/registry.ts"
 import type { Secrets } from "../plugin/secrets.ts"
 import type { Source, SourceOutcome, SourceRecord } from "../plugin/source.ts"
+import { withinNone } from "../plugin/tracing.ts"
 import type { Storage } from "../storage/storage.ts"
 
 /** How many recorded hashes a source gets at least to verify its resume with. */
@@ -74,11 +75,18 @@ interface SourceRunOptions {
 }
 
 /**
- * Runs a network's source once, from where its pipeline stands. Ends as the source ends. What the source measures has
- * the label `network`.
+ * Runs a network's source once, from where its pipeline stands. Ends as the source ends. What the source measures and
+ * traces names the network.
  */
-export const runSource = (options: SourceRunOptions) =>
-  Effect.provideService(runOnce(options), Metric.CurrentMetricAttributes, { network: options.definition.id })
+export const runSource = (options: SourceRunOptions) => {
+  const network = options.definition.id
+  return runOnce(options).pipe(
+    Effect.provideService(Metric.CurrentMetricAttributes, { network }),
+    Effect.annotateSpans("blockwatcher.network", network),
+    // It outlives whatever started it.
+    withinNone,
+  )
+}
 
 const runOnce = Effect.fnUntraced(function* (
   options: SourceRunOptions,

@@ -1,6 +1,7 @@
 import { Effect, type Scope } from "effect"
 import { type Cursor, formatCursor } from "../model/cursor.ts"
 import { untilStored } from "../pipeline/persist.ts"
+import { inSpan } from "../plugin/tracing.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import type { Invalidation, Rewound } from "../storage/storage.ts"
 import { makeRetractions } from "./retractions.ts"
@@ -49,17 +50,28 @@ export const makeTakingBack = (
     if (ended > 0) yield* Effect.logInfo(`${ended} matches have ended; sinks that may have heard of them are told`)
   })
 
+  const run = Effect.gen(function* () {
+    yield* endMatches
+    if (!(yield* retractions.send)) return null
+    const rewound = yield* storage.rewind(owner, options.journalDepth).pipe(untilStored(status))
+    metrics.count("invalidations", 1)
+    if (rewound.gap !== null) metrics.count("journalGap", 1)
+    if (!rewound.moved) metrics.count("rewindsRefused", 1)
+    yield* report(invalidation, rewound, options.journalDepth)
+    return rewound
+  })
+
+  const span = () => ({
+    parents: [],
+    attributes: {
+      "blockwatcher.network": options.network,
+      "blockwatcher.cursor": formatCursor(invalidation.from),
+      "blockwatcher.cause": invalidation.cause,
+    },
+  })
+
   return {
-    run: Effect.gen(function* () {
-      yield* endMatches
-      if (!(yield* retractions.send)) return null
-      const rewound = yield* storage.rewind(owner, options.journalDepth).pipe(untilStored(status))
-      metrics.count("invalidations", 1)
-      if (rewound.gap !== null) metrics.count("journalGap", 1)
-      if (!rewound.moved) metrics.count("rewindsRefused", 1)
-      yield* report(invalidation, rewound, options.journalDepth)
-      return rewound
-    }),
+    run: inSpan("take back", span, () => run),
     leave: retractions.leave,
   }
 }

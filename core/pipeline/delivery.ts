@@ -1,8 +1,9 @@
-import { Cause, Effect, Exit, Fiber, Option, Random } from "effect"
+import { Cause, Effect, Exit, Fiber, Option, Random, type Tracer } from "effect"
 import type { Retry } from "../model/policy.ts"
 import type { SinkEvent } from "../model/sink-event.ts"
 import { type DeliveryError, Transient } from "../plugin/error.ts"
 import type { Delivery, Sink } from "../plugin/sink.ts"
+import { inSpan } from "../plugin/tracing.ts"
 import { backoffMs } from "./backoff.ts"
 import type { Draining } from "./draining.ts"
 import type { HeldLease } from "./lease.ts"
@@ -68,8 +69,47 @@ const attemptOnce = Effect.fnUntraced(function* (
   return new Transient({ reason: `no outcome within ${sink.timeoutMs} ms` })
 })
 
+/** What the spans of a delivery's attempts say of it. */
+export interface DeliveryTrace {
+  readonly network: string
+  readonly sink: string
+  /** Of what is delivered, each once; the attempts belong to the present span unless set. */
+  readonly parents?: () => ReadonlyArray<Tracer.AnySpan>
+}
+
+/** An attempt in a span of its own, if anybody reads it. */
+const attemptInSpan = (
+  attempt: Effect.Effect<DeliveryError | null>,
+  { network, sink, parents }: DeliveryTrace,
+  type: SinkEvent["type"],
+  delivery: Delivery,
+): Effect.Effect<DeliveryError | null> =>
+  inSpan(
+    "deliver",
+    () => ({
+      ...(parents === undefined ? {} : { parents: parents() }),
+      kind: "client",
+      attributes: {
+        "blockwatcher.network": network,
+        "blockwatcher.sink": sink,
+        "blockwatcher.delivery.id": delivery.id,
+        "blockwatcher.delivery.type": type,
+        "blockwatcher.delivery.attempt": delivery.attempt,
+      },
+    }),
+    (span): Effect.Effect<null, DeliveryError> | typeof attempt =>
+      span === null
+        ? attempt
+        : Effect.flatMap(attempt, (failure) => {
+            if (failure === null) return Effect.succeed(null)
+            span.attribute("error.type", failure._tag)
+            return Effect.fail(failure)
+          }),
+  ).pipe(Effect.catch(Effect.succeed))
+
 /** What the attempts of a delivery depend on. */
 export interface Attempts {
+  readonly trace: DeliveryTrace
   readonly retry: Retry
   /** Attempts that earlier runs made: they count, but one more is made in any case. */
   readonly earlier: number
@@ -88,7 +128,7 @@ export const deliverWithRetry = Effect.fnUntraced(function* (
   sink: Sink,
   event: SinkEvent,
   delivery: Omit<Delivery, "attempt">,
-  { retry, earlier, lease, draining, onRetry }: Attempts,
+  { trace, retry, earlier, lease, draining, onRetry }: Attempts,
 ): Effect.fn.Return<DeliveryResult> {
   for (let made = 1; ; made++) {
     const attempt = earlier + made
@@ -97,7 +137,8 @@ export const deliverWithRetry = Effect.fnUntraced(function* (
       yield* Effect.raceFirst(lease.untilCovers(sink.timeoutMs), draining.begun)
       if (!lease.covers(sink.timeoutMs)) return { _tag: "GivenUp", attempts: made - 1 }
     }
-    const failure = yield* attemptOnce(sink, event, { ...delivery, attempt })
+    const next = { ...delivery, attempt }
+    const failure = yield* attemptInSpan(attemptOnce(sink, event, next), trace, event.type, next)
     if (failure === null) return { _tag: "Delivered", attempts: made }
     const reason = classOf(failure)
     const judged = failure._tag === "Permanent" || failure._tag === "TooLarge"

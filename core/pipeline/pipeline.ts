@@ -125,6 +125,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
   const toItem = (owed: DeliveryRow): WorkItem => ({
     row: owed,
     slot: owed.slot ? (openSlots.get(slotKey(owed.cursor)) ?? null) : null,
+    span: null,
   })
 
   const scope = yield* Effect.scope
@@ -239,7 +240,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: {
       if (draining.isBegun) return
       for (const [sink, ofSink] of Map.groupBy(rows, (each) => each.sink)) {
         const worker = yield* ensureWorker(sink)
-        worker.enqueueAgain(ofSink.map((again) => ({ row: again, slot: null })))
+        worker.enqueueAgain(ofSink.map((again) => ({ row: again, slot: null, span: null })))
       }
     }),
     inFlight: () => tracker.inFlight,

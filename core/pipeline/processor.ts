@@ -1,6 +1,7 @@
-import { type Cause, Clock, Deferred, Effect, Option, Queue } from "effect"
+import { type Cause, Clock, Deferred, Effect, Option, Queue, type Tracer } from "effect"
 import { compareCursors, type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
 import type { Anchor, LateBatch, RecordId, SourceBatch, SourceEvent, SourceRecord } from "../plugin/source.ts"
+import { inSpan, presentSpan, type SpanOptions, traceparentOf } from "../plugin/tracing.ts"
 import type { NotOwner, StorageError } from "../storage/error.ts"
 import { ACTIONS, type EventTerms } from "../storage/events.ts"
 import type { DeliveryRow, NewMatch, Owner, Storage } from "../storage/storage.ts"
@@ -27,8 +28,8 @@ export interface Processor {
 }
 
 type Message =
-  | { readonly _tag: "Batch"; readonly batch: SourceBatch }
-  | { readonly _tag: "Late"; readonly batch: LateBatch }
+  | { readonly _tag: "Batch"; readonly batch: SourceBatch; readonly span: Tracer.AnySpan | null }
+  | { readonly _tag: "Late"; readonly batch: LateBatch; readonly span: Tracer.AnySpan | null }
   | { readonly _tag: "Settle"; readonly done: Deferred.Deferred<void> }
 
 /** Batches that wait to be matched; beyond it `emit` waits. */
@@ -115,11 +116,20 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     }
   })
 
-  const mint = (ground: Ground, matches: ReadonlyArray<NewMatch>) =>
-    Effect.suspend(() => {
-      const minting = write(ground, matches)
-      return ground.effective.length === 0 ? minting : interests.recording(minting)
-    }).pipe(Effect.flatMap((items) => (items.length > 0 ? options.dispatch(items) : Effect.void)))
+  const minting = (matches: ReadonlyArray<NewMatch>): SpanOptions => ({
+    attributes: { "blockwatcher.network": network, "blockwatcher.matches": matches.length },
+  })
+
+  const mint = (ground: Ground, matches: ReadonlyArray<NewMatch>) => {
+    const written = (span: Tracer.Span | null) =>
+      Effect.suspend(() => {
+        const writing = write(ground, matches, span)
+        return ground.effective.length === 0 ? writing : interests.recording(writing)
+      })
+    // Quiet ground may be that of several batches, and nothing follows from it.
+    const items = matches.length === 0 ? written(null) : inSpan("mint", () => minting(matches), written)
+    return Effect.flatMap(items, (items) => (items.length > 0 ? options.dispatch(items) : Effect.void))
+  }
 
   /** What is for actions is stored, and no worker has to have room for it. */
   const isSent = (sink: string): boolean => options.events === undefined || sink !== ACTIONS
@@ -127,6 +137,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
   const write = Effect.fnUntraced(function* (
     { upTo, anchors, records, forget, effective: seen }: Ground,
     matches: ReadonlyArray<NewMatch>,
+    span: Tracer.Span | null,
   ) {
     const sinks = [...new Set(matches.flatMap((match) => match.sinks))].filter(isSent)
     for (let turn = 0; turn < TURNS && sinks.some((sink) => options.room(sink) === 0); turn++) yield* Effect.yieldNow
@@ -146,6 +157,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
         offer,
         durable,
         checkpoint,
+        traceparent: traceparentOf(span),
         effective: effective.map(({ monitor: { id, matchRevision }, from }) => ({ monitor: id, matchRevision, from })),
       })
       .pipe(untilStored(status))
@@ -159,7 +171,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       for (const row of rows) slots.set(row, slot)
     }
     tracker.begin(upTo, 0)
-    const items = minted.rows.map((row): WorkItem => ({ row, slot: slots.get(row) ?? null }))
+    const items = minted.rows.map((row): WorkItem => ({ row, slot: slots.get(row) ?? null, span }))
     if (checkpoint !== null) yield* checkpoints.stored(checkpoint)
     else checkpoints.wake()
     return items
@@ -276,11 +288,18 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       return hash === undefined ? [] : [{ ...match, hash }]
     })
     for (const { matches } of chunks(found)) {
-      const late = yield* storage
-        .mintLate(owner, { ...options.events, anchors: batch.resume, matches })
-        .pipe(untilStored(status))
-      if (late.shown > 0) yield* options.onShown(late.feedPosition)
-      yield* options.dispatch(late.rows.map((row) => ({ row, slot: null })))
+      const items = yield* inSpan(
+        "mint",
+        () => minting(matches),
+        Effect.fnUntraced(function* (span) {
+          const late = yield* storage
+            .mintLate(owner, { ...options.events, anchors: batch.resume, matches, traceparent: traceparentOf(span) })
+            .pipe(untilStored(status))
+          if (late.shown > 0) yield* options.onShown(late.feedPosition)
+          return late.rows.map((row): WorkItem => ({ row, slot: null, span }))
+        }),
+      )
+      yield* options.dispatch(items)
     }
   })
 
@@ -300,17 +319,27 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     })
   })
 
+  const matching = ({ batch, span }: Exclude<Message, { readonly _tag: "Settle" }>): SpanOptions => ({
+    parents: span === null ? [] : [span],
+    attributes: {
+      "blockwatcher.network": network,
+      "blockwatcher.events": batch.events.length,
+      ...("upTo" in batch ? { "blockwatcher.cursor": formatCursor(batch.upTo) } : {}),
+    },
+  })
+
   const handle = (message: Message): Effect.Effect<void, StorageError | NotOwner> => {
-    if (message._tag === "Batch") return processBatch(message.batch)
-    if (message._tag === "Late") return processLate(message.batch)
-    return Effect.andThen(flush, Effect.asVoid(Deferred.succeed(message.done, undefined)))
+    if (message._tag === "Settle")
+      return Effect.andThen(flush, Effect.asVoid(Deferred.succeed(message.done, undefined)))
+    const process = () => (message._tag === "Batch" ? processBatch(message.batch) : processLate(message.batch))
+    return inSpan("match", () => matching(message), process)
   }
   const step = Effect.flatMap(next, Option.match({ onNone: () => flush, onSome: handle }))
   const accept = (message: Message) => Effect.asVoid(Queue.offer(queue, message))
 
   return {
-    emit: (batch) => accept({ _tag: "Batch", batch }),
-    late: (batch) => accept({ _tag: "Late", batch }),
+    emit: (batch) => Effect.flatMap(presentSpan, (span) => accept({ _tag: "Batch", batch, span })),
+    late: (batch) => Effect.flatMap(presentSpan, (span) => accept({ _tag: "Late", batch, span })),
     run: step.pipe(
       Effect.forever({ disableYield: true }),
       Effect.catchTag("Done", () => flush),

@@ -13,7 +13,7 @@ import type { Settlement, Settler } from "./settler.ts"
 import type { SinkHandle, SinkRuntime } from "./sink-handle.ts"
 import { type PipelineStatus, secondsOf } from "./status.ts"
 import { type Reservation, throttledReason, ThrottleWindow } from "./throttle.ts"
-import { halvesOf, isRetraction, nameOf, offersOf, toSent, type Unit, withoutLeft } from "./unit.ts"
+import { halvesOf, isRetraction, nameOf, offersOf, spansOf, toSent, type Unit, withoutLeft } from "./unit.ts"
 
 export interface UnitRunnerOptions {
   readonly sink: string
@@ -133,7 +133,8 @@ export const makeUnitRunner = (options: UnitRunnerOptions): UnitRunner => {
         const count = isDurable ? `attempt ${attempt}` : `attempt ${attempt} of ${retry.maxAttempts}`
         return Effect.logWarning(`${nameOf(unit)} failed (${count}): ${reason}`).pipe(annotate(unit))
       }
-      return deliverWithRetry(watched, event, delivery, { retry, earlier, lease, draining, onRetry }).pipe(
+      const trace = { network: owner.network, sink, parents: () => spansOf(unit) }
+      return deliverWithRetry(watched, event, delivery, { trace, retry, earlier, lease, draining, onRetry }).pipe(
         Effect.ensuring(Effect.sync(() => underWay.delete(own))),
       )
     })

@@ -1,3 +1,4 @@
+import type { Tracer } from "effect"
 import {
   deliveryId,
   digestBody,
@@ -68,6 +69,11 @@ export const halvesOf = ({ items, attempts }: Unit, failed: number): ReadonlyArr
 }
 
 export const isRetraction = ({ items }: Unit): boolean => items[0]!.row.kind === "retracted"
+
+/** The spans in which its rows were written, each once. */
+export const spansOf = ({ items }: Unit): ReadonlyArray<Tracer.AnySpan> => [
+  ...new Set(items.flatMap(({ span }) => span ?? [])),
+]
 
 /** What of a unit a drain does not leave; null when it leaves all. */
 export const withoutLeft = (unit: Unit, draining: Draining): Unit | null => {

@@ -1,3 +1,4 @@
+import type { Tracer } from "effect"
 import type { DeliveryRow } from "../storage/storage.ts"
 import type { Slot } from "./tracker.ts"
 
@@ -5,4 +6,6 @@ import type { Slot } from "./tracker.ts"
 export interface WorkItem {
   readonly row: DeliveryRow
   readonly slot: Slot | null
+  /** In which its row was written; null if nobody knows any more, or nobody reads spans. */
+  readonly span: Tracer.AnySpan | null
 }

@@ -52,6 +52,7 @@ export {
   type SourceRecord,
   type SourceRun,
 } from "./source.ts"
+export { presentTraceparent } from "./tracing.ts"
 
 export {
   compareCursors,

@@ -123,6 +123,7 @@ export const makeReplays = Effect.fnUntraced(function* (
     const nonce = crypto.randomUUID()
     const delivery = { id: deliveryId(letter.matchId, letter.life, letter.kind), body: matchBody(payload), nonce }
     const event = eventOf(payload)
+    const trace = { network, sink: letter.sink }
     while (!draining.isBegun) {
       const { runtime, changed } = handle
       const retry = runtime === null || handle.paused !== null ? null : policy.next(runtime)
@@ -132,7 +133,7 @@ export const makeReplays = Effect.fnUntraced(function* (
         return Effect.logWarning(`replay failed (attempt ${attempt} of ${retry.maxAttempts}): ${reason}`)
       }
       const end = yield* Effect.raceFirst(
-        deliverWithRetry(runtime.sink, event, delivery, { retry, earlier: 0, lease, draining, onRetry }),
+        deliverWithRetry(runtime.sink, event, delivery, { trace, retry, earlier: 0, lease, draining, onRetry }),
         Effect.as(changed, "changed" as const),
       )
       if (end === "changed") continue

@@ -4,6 +4,7 @@ import { Egress } from "../../../core/plugin/egress.ts"
 import { PluginRefused } from "../../../core/plugin/error.ts"
 import { excerpt } from "../../../core/plugin/secrets-excerpt.ts"
 import { type Delivery, SinkPlugin } from "../../../core/plugin/sink.ts"
+import { presentTraceparent } from "../../../core/plugin/tracing.ts"
 import { WebhookConfig } from "./config.ts"
 import { outcomeOf, outcomeOfFailure } from "./outcome.ts"
 import { resolveConfig } from "./resolve.ts"
@@ -39,12 +40,18 @@ export default SinkPlugin.make({
     const render = compiled.success
     const noDigests = config.body_template === undefined ? undefined : noDigestsOf(config.body_template)
 
-    const requestHeaders = (delivery: Delivery, body: Uint8Array, now: number): Readonly<Record<string, string>> => {
+    const requestHeaders = (
+      delivery: Delivery,
+      body: Uint8Array,
+      now: number,
+      traceparent: string | null,
+    ): Readonly<Record<string, string>> => {
       const timestamp = Math.floor(now / 1_000)
       return {
         "content-type": "application/json",
         "user-agent": "blockwatcher",
         ...headers,
+        ...(traceparent === null ? {} : { traceparent }),
         "idempotency-key": delivery.id,
         "webhook-id": delivery.id,
         ...(delivery.nonce === null ? {} : { "blockwatcher-attempt": delivery.nonce }),
@@ -63,17 +70,19 @@ export default SinkPlugin.make({
       deliver: Effect.fnUntraced(function* (_event, delivery) {
         const text = render === null ? delivery.body : yield* render(JSON.parse(delivery.body))
         const body = Buffer.from(text)
+        yield* Effect.annotateCurrentSpan({ "http.request.method": "POST", "server.address": url.hostname })
         const response = yield* egress
           .request({
             method: "POST",
             url,
-            headers: requestHeaders(delivery, body, yield* Clock.currentTimeMillis),
+            headers: requestHeaders(delivery, body, yield* Clock.currentTimeMillis, yield* presentTraceparent),
             body,
             timeoutMs: config.timeout_ms,
             maxBytes: MAX_RESPONSE_BYTES,
             overflow: "truncate",
           })
           .pipe(Effect.mapError(outcomeOfFailure))
+        yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
         const said = excerpt(Buffer.from(response.body).toString(), {
           secrets: hidden,
           limit: EXCERPT_LENGTH,

@@ -1,9 +1,10 @@
-import { type Cause, Clock, Effect, Exit, Latch, type Scope } from "effect"
+import { type Cause, Clock, Effect, Exit, Latch, type Scope, type Tracer } from "effect"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { Chain } from "./chain.ts"
 import { type Range, type RangeContents, readRangeAhead } from "./range-reads.ts"
+import { inReadSpan } from "./read-span.ts"
 import type { BlockNeed, Routing } from "./routing.ts"
-import { Allowance } from "./rpc/allowance.ts"
+import { type Allowance, unbounded } from "./rpc/allowance.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
 import type { Provider, Providers } from "./rpc/providers.ts"
 import { afterAnswer, afterRefusal, greatestLimit, hasRoom, initialShare, type Share } from "./rpc/share.ts"
@@ -12,6 +13,8 @@ import { afterAnswer, afterRefusal, greatestLimit, hasRoom, initialShare, type S
 export interface ReadRange {
   readonly routing: Routing
   readonly contents: RangeContents
+  /** In which it was read, if anybody reads spans. */
+  readonly span: Tracer.Span | null
 }
 
 /** Ranges that are asked for at the same time: so many at first, and as long as nobody waits for them; and at most. */
@@ -51,6 +54,7 @@ interface Piece extends Range {
   /** Bytes that are held for it. */
   bytes: number
   answer: Exit.Exit<Effect.Effect<RangeContents, RpcFailure>, RpcFailure> | null
+  span: Tracer.Span | null
 }
 
 /**
@@ -118,7 +122,7 @@ export class RangesAhead {
     this.#held -= piece.bytes
     if (contents.timestamps.size > 0) this.#untimed = true
     this.#adapt(piece, contents.by, waited)
-    return { routing: piece.routing, contents }
+    return { routing: piece.routing, contents, span: piece.span }
   })
 
   /** Asks those that nobody needed yet for their chain, without which nothing is asked of them. */
@@ -217,6 +221,7 @@ export class RangesAhead {
       tries: 0,
       bytes,
       answer: null,
+      span: null,
     }
     this.#pieces.push(piece)
     this.#held += bytes
@@ -248,11 +253,14 @@ export class RangesAhead {
     routing: Effect.Effect<Routing>,
   ): Effect.fn.Return<void> {
     const by = piece.by!
-    const allowance: Allowance = { bytes: piece.bytes, received: 0 }
+    const allowance: Allowance = { bytes: piece.bytes, received: 0, requests: 0 }
     const isLong = () => allowance.received > LONG && !this.#untimed
-    const answer = yield* this.#providers
-      .on(by, () => readRangeAhead(by, piece, piece.routing, isLong))
-      .pipe(Effect.provideService(Allowance, allowance), Effect.exit)
+    const answer = yield* Effect.exit(
+      inReadSpan(piece, allowance, (span) => {
+        piece.span = span
+        return this.#providers.on(by, () => readRangeAhead(by, piece, piece.routing, isLong))
+      }),
+    )
     const now = yield* Clock.currentTimeMillis
     this.#settle(piece, answer, allowance.received, now)
     this.#settled.openUnsafe()
@@ -302,10 +310,12 @@ export class RangesAhead {
       if (Exit.isSuccess(read)) return read.value
       if (failureOf(read) === null) return yield* Effect.failCause(read.cause)
     }
-    const allowance: Allowance = { bytes: Number.POSITIVE_INFINITY, received: 0 }
+    const allowance = unbounded()
     piece.state = "answered"
-    const contents = yield* this.#chain.range(piece, piece.routing, by).pipe(
-      Effect.provideService(Allowance, allowance),
+    const contents = yield* inReadSpan(piece, allowance, (span) => {
+      piece.span = span
+      return this.#chain.range(piece, piece.routing, by)
+    }).pipe(
       Effect.tapError(() =>
         Effect.sync(() => {
           piece.state = "waits"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, type Tracer } from "effect"
 import { compareCursors, type Cursor, endOf } from "../../../core/model/cursor.ts"
 import type { SourceBatch, SourceEvent } from "../../../core/plugin/source.ts"
 import type { ReadRange } from "./ahead.ts"
@@ -8,7 +8,9 @@ import { toEvents } from "./events.ts"
 import { followBlocks, followRange } from "./factory-reads.ts"
 import type { Header } from "./header.ts"
 import { timestampsOf } from "./range-reads.ts"
+import { inReadSpan } from "./read-span.ts"
 import type { Routing } from "./routing.ts"
+import { unbounded } from "./rpc/allowance.ts"
 import type { Provider } from "./rpc/providers.ts"
 
 /** A batch, and whom its logs came from; null if that was nobody, or several. */
@@ -16,12 +18,14 @@ export interface ReadBatch {
   readonly batch: SourceBatch
   readonly by: Provider | null
   readonly routing: Routing
+  /** In which it was read, if anybody reads spans. */
+  readonly span: Tracer.Span | null
 }
 
 /** The batch of a range far from the head that begins at `from`: only its last block's hash is known for certain. */
 export const deepBatch = Effect.fnUntraced(function* (
   chain: Chain,
-  { routing, contents }: ReadRange,
+  { routing, contents, span }: ReadRange,
   from: number,
   after: Cursor,
 ) {
@@ -37,7 +41,7 @@ export const deepBatch = Effect.fnUntraced(function* (
     records,
     pending: routing.pending,
   }
-  const read: ReadBatch = { batch, by, routing }
+  const read: ReadBatch = { batch, by, routing, span }
   return read
 })
 
@@ -49,12 +53,25 @@ const inOrder = (a: ReadonlyArray<SourceEvent>, b: ReadonlyArray<SourceEvent>): 
 }
 
 /** Reads what is wanted of blocks near the head, each by its hash. `known` are the logs of the only one, if they came. */
-export const nearBatch = Effect.fnUntraced(function* (
+export const nearBatch = (
   chain: Chain,
   headers: ReadonlyArray<Header>,
   routing: Routing,
   after: Cursor,
   known: KnownLogs | null = null,
+) => {
+  const range = { from: headers[0]!.number, to: headers.at(-1)!.number }
+  return inReadSpan(range, unbounded(), (span) =>
+    Effect.map(readNear(chain, headers, routing, after, known), (read): ReadBatch => ({ ...read, span })),
+  )
+}
+
+const readNear = Effect.fnUntraced(function* (
+  chain: Chain,
+  headers: ReadonlyArray<Header>,
+  routing: Routing,
+  after: Cursor,
+  known: KnownLogs | null,
 ) {
   const timestamps = yield* timestampsOf(headers)
   const [first, blocks] = yield* Effect.all(
@@ -73,6 +90,5 @@ export const nearBatch = Effect.fnUntraced(function* (
     records,
     pending: routing.pending,
   }
-  const read: ReadBatch = { batch, by, routing }
-  return read
+  return { batch, by, routing }
 })

@@ -2,6 +2,7 @@ import { Effect, Result, type Scope } from "effect"
 import { compareCursors, type Cursor, endOf, nextOf, startOf } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
+import { within } from "../../../core/plugin/tracing.ts"
 import { RangesAhead } from "./ahead.ts"
 import { Audit } from "./audit.ts"
 import { deepBatch, nearBatch, type ReadBatch } from "./batches.ts"
@@ -229,7 +230,8 @@ class Follower {
 
   #hand(read: ReadBatch): Effect.Effect<void> {
     const [from, after] = [this.#next, this.#cursor]
-    return Effect.flatMap(this.#emit(read.batch, "all"), () => this.audit?.add(read, from, after) ?? Effect.void)
+    const emitted = within(read.span, this.#emit(read.batch, "all"))
+    return Effect.flatMap(emitted, () => this.audit?.add(read, from, after) ?? Effect.void)
   }
 
   /** Hands a batch over, with what is to be recorded of factories. */

@@ -17,7 +17,7 @@ class Table {
           return this.rows.filter(({ seq }) => seq > afterSeq).slice(0, limit)
         }),
       rows,
-      (row) => ({ row, slot: null }),
+      (row) => ({ row, slot: null, span: null }),
     )
 }
 

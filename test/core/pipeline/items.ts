@@ -22,4 +22,5 @@ export const owedRow = (seq: number, over: Partial<DeliveryRow> = {}): DeliveryR
 export const owedItem = (seq: number, over: Partial<DeliveryRow> = {}): WorkItem => ({
   row: owedRow(seq, over),
   slot: null,
+  span: null,
 })

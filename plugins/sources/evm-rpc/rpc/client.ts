@@ -84,6 +84,7 @@ export const makeClient = (
   const send = Effect.fnUntraced(function* (calls: number, body: unknown) {
     yield* pace(calls)
     const allowance = yield* Allowance
+    if (allowance !== null) allowance.requests++
     const left = allowance === null ? MAX_BYTES : Math.max(1, allowance.bytes - allowance.received)
     const response = yield* egress
       .request({

@@ -144,6 +144,7 @@ export const makeProviders = Effect.fnUntraced(function* (
       return yield* ask(provider)
     })
     const { benchedUntil } = provider.health
+    yield* Effect.annotateCurrentSpan("blockwatcher.rpc.node", provider.client.label)
     const result = yield* Effect.result(asked)
     if (Result.isFailure(result)) {
       yield* note(provider, result.failure)
