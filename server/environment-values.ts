@@ -1,6 +1,7 @@
 import { isIP } from "node:net"
 import { Redacted, Result } from "effect"
 import ipaddr from "ipaddr.js"
+import type { Parsed } from "./environment-reader.ts"
 
 /** The variables by which the devnet command offers the URLs of its providers to seed files. */
 export const DEVNET_URLS: ReadonlyArray<string> = [
@@ -14,8 +15,6 @@ export type Database =
   | { readonly kind: "memory" }
   | { readonly kind: "sqlite"; readonly path: string }
   | { readonly kind: "postgres"; readonly url: Redacted.Redacted }
-
-type Parsed<A> = Result.Result<A, string>
 
 export const parseDatabase = (text: string): Parsed<Database> => {
   if (text === "memory:") return Result.succeed({ kind: "memory" })

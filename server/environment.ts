@@ -1,4 +1,4 @@
-import { Config, ConfigProvider, Effect, FileSystem, Option, Redacted, Result, Schema } from "effect"
+import { ConfigProvider, Effect, FileSystem, Option, type Redacted, Schema } from "effect"
 import { closest } from "./closest.ts"
 import {
   DEVNET_URLS,
@@ -11,6 +11,8 @@ import {
   parseToken,
 } from "./environment-values.ts"
 import type { Database } from "./environment-values.ts"
+import { readVariable, type Variable } from "./environment-reader.ts"
+import { readTracing, type TracingEnvironment } from "./tracing/environment.ts"
 
 /** What the server is configured by. */
 export interface Environment {
@@ -29,6 +31,8 @@ export interface Environment {
   /** CIDRs that may be dialled beside public addresses. */
   readonly egressAllow: ReadonlyArray<string>
   readonly drainTimeoutMs: number
+  /** Null when traces are exported nowhere. */
+  readonly tracing: TracingEnvironment | null
 }
 
 /** Variables hold what they must not. Lists all of them; shows no secret. */
@@ -54,26 +58,25 @@ const serveDefaults: EnvironmentDefaults = {
 const PREFIX = "BLOCKWATCHER_"
 
 /**
- * Reads the BLOCKWATCHER_ variables from the ConfigProvider. All bad values are reported at once; names that mean
- * nothing are warned about, for they are mostly misspelt.
+ * Reads the BLOCKWATCHER_ variables, and those of OpenTelemetry, from the ConfigProvider. All bad values are reported at
+ * once; names of the first kind that mean nothing are warned about, for they are mostly misspelt.
  */
 export const readEnvironment = Effect.fnUntraced(function* (defaults: EnvironmentDefaults = serveDefaults) {
   const problems: Array<string> = []
   // Those of the devnet are read elsewhere.
   const names: Array<string> = [...DEVNET_URLS]
 
-  const read = <A>(name: string, parse: (text: string) => Result.Result<A, string>, byDefault: A) =>
-    Effect.gen(function* () {
-      const variable = PREFIX + name
-      names.push(variable)
-      const text = yield* Config.option(Config.String(variable))
+  const read = <A>(name: string, parse: Variable<A>["parse"], byDefault: A) => {
+    names.push(PREFIX + name)
+    return readVariable(problems, {
+      name: PREFIX + name,
+      parse,
+      byDefault,
+      shown: (text) => displayed(name, text),
       // An empty token is no token at all, and would leave the server open to everyone.
-      if (Option.isNone(text) || (text.value === "" && name !== "API_TOKEN")) return byDefault
-      const result = parse(text.value)
-      if (Result.isSuccess(result)) return result.success
-      problems.push(`${variable} is ${displayed(name, text.value)}: ${result.failure}`)
-      return byDefault
+      mayNotBeEmpty: name === "API_TOKEN",
     })
+  }
 
   const directory = (name: string, byDefault: string | null) =>
     Effect.gen(function* () {
@@ -99,6 +102,7 @@ export const readEnvironment = Effect.fnUntraced(function* (defaults: Environmen
     scriptsDir: yield* directory("SCRIPTS_DIR", null),
     egressAllow: yield* read<ReadonlyArray<string>>("EGRESS_ALLOW", parseCidrs, []),
     drainTimeoutMs: yield* read("DRAIN_TIMEOUT_MS", parseInteger(0, 3_600_000), 20_000),
+    tracing: yield* readTracing(problems),
   }
 
   yield* warnOfUnknown(names)

@@ -17,6 +17,7 @@ export const banner = (input: {
   readonly devnet?: { readonly urls: ReadonlyArray<string>; readonly token: string }
 }): string => {
   const { url, environment, devnet } = input
+  const { tracing } = environment
   const lines = [
     "",
     `  blockwatcher is up: open ${url} in a browser`,
@@ -27,6 +28,7 @@ export const banner = (input: {
     `  rows     ${rowsIn(environment.database)}`,
     `  seeds    ${environment.seedsDir ?? "none (BLOCKWATCHER_SEEDS_DIR)"}`,
     ...(devnet === undefined ? [] : [`  devnet   ${devnet.urls.join(", ")}, its token at ${devnet.token}`]),
+    ...(tracing === null ? [] : [`  traces   ${tracing.endpoint.origin}${tracing.endpoint.pathname}`]),
     ...(environment.apiToken === null ? [] : ["  access   by BLOCKWATCHER_API_TOKEN"]),
     ...(environment.apiToken === null && !isLoopback(environment.host)
       ? [`  access   OPEN: whoever reaches ${environment.host} may change everything; set BLOCKWATCHER_API_TOKEN`]

@@ -21,4 +21,4 @@ export const check = Command.make(
     ).pipe(Effect.provide(engine))
     return yield* Console.log(`The environment is fine, and so are ${files.length} seed files in ${seedsDir}.`)
   }),
-).pipe(Command.withDescription("Checks the BLOCKWATCHER_ variables and the seed files, and starts nothing."))
+).pipe(Command.withDescription("Checks the BLOCKWATCHER_ and OTEL_ variables and the seed files, and starts nothing."))

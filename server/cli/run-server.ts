@@ -2,6 +2,7 @@ import { Console, Deferred, Effect, Layer } from "effect"
 import type { Environment } from "../environment.ts"
 import { GraphqlServer } from "../http.ts"
 import { followSeeds } from "../seeds.ts"
+import { tracingLayer } from "../tracing/layer.ts"
 import { banner } from "./banner.ts"
 import type { Engine } from "./engine.ts"
 
@@ -38,7 +39,11 @@ export const runServer = <E>(
           port: environment.port,
           token: environment.apiToken,
           closeTimeoutMs: environment.drainTimeoutMs * REQUEST_SHARE,
-        }).pipe(Layer.provideMerge(makeEngine(Deferred.await(ready)))),
+        }).pipe(
+          Layer.provideMerge(makeEngine(Deferred.await(ready))),
+          // It ends last: how deliveries end is traced as well.
+          Layer.provide(environment.tracing === null ? Layer.empty : tracingLayer(environment.tracing)),
+        ),
       ),
     ),
   )

@@ -40,6 +40,7 @@ describe("the environment", () => {
       scriptsDir: null,
       egressAllow: [],
       drainTimeoutMs: 20_000,
+      tracing: null,
     })
   })
 
@@ -73,6 +74,7 @@ describe("the environment", () => {
         scriptsDir: "/tmp",
         egressAllow: ["10.0.0.0/8", "fd00::/8"],
         drainTimeoutMs: 0,
+        tracing: null,
       },
     )
     assert.deepEqual(warnings, [])
@@ -145,6 +147,80 @@ describe("the environment", () => {
     assert.deepEqual(warnings.toSorted(), [
       "BLOCKWATCHER_PROT is set but means nothing; did you mean BLOCKWATCHER_PORT?",
       "BLOCKWATCHER_SOMETHING_ELSE is set but means nothing",
+    ])
+  })
+
+  it("takes where traces go from the variables of OpenTelemetry, those of traces before those of all signals", async () => {
+    const { environment } = await read({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector.example/otlp/",
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf",
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/json",
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20hunter2, x-team = a",
+      OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+      OTEL_EXPORTER_OTLP_TIMEOUT: "500",
+      OTEL_RESOURCE_ATTRIBUTES: "service.name=other,deployment.environment.name=a%2Cb",
+      OTEL_SERVICE_NAME: "watcher",
+      OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
+      OTEL_TRACES_SAMPLER_ARG: "0.25",
+      OTEL_BSP_SCHEDULE_DELAY: "",
+    })
+    const { endpoint, headers, ...rest } = environment!.tracing!
+    assert.strictEqual(endpoint.href, "https://collector.example/otlp/v1/traces")
+    assert.deepEqual(Redacted.value(headers), { authorization: "Bearer hunter2", "x-team": "a" })
+    assert.deepEqual(rest, {
+      protocol: "http/json",
+      compression: "gzip",
+      timeoutMs: 500,
+      delayMs: 5_000,
+      batchSize: 512,
+      serviceName: "watcher",
+      resource: { "service.name": "other", "deployment.environment.name": "a,b" },
+      share: 0.25,
+    })
+    assert.notInclude(inspect(environment), "hunter2")
+  })
+
+  it("exports no traces unless it is said where to, or that it is to be done", async () => {
+    const tracing = async (variables: Record<string, string>) => (await read(variables)).environment!.tracing
+    const there = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://collector.example/here" }
+    assert.strictEqual((await tracing(there))!.endpoint.href, "http://collector.example/here")
+    assert.strictEqual(
+      (await tracing({ OTEL_TRACES_EXPORTER: "otlp" }))!.endpoint.href,
+      "http://localhost:4318/v1/traces",
+    )
+    assert.isNull(await tracing({ ...there, OTEL_SDK_DISABLED: "true" }))
+    assert.isNull(await tracing({ ...there, OTEL_TRACES_EXPORTER: "none" }))
+    // What is exported nowhere is not judged.
+    assert.isNull(await tracing({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_SERVICE_NAME: "watcher" }))
+  })
+
+  it("reports what is wrong with the variables of OpenTelemetry beside the rest, and shows no secret", async () => {
+    const { problems } = await read({
+      BLOCKWATCHER_PORT: "x",
+      OTEL_SDK_DISABLED: "maybe",
+      OTEL_TRACES_EXPORTER: "otlp,console",
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://user:hunter2@collector.example:4318?key=hunter3",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://collector.example:4318/v1/traces",
+      OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+      OTEL_EXPORTER_OTLP_HEADERS: "hunter4",
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: "x-key=hunter5%0a",
+      OTEL_EXPORTER_OTLP_TIMEOUT: "10s",
+      OTEL_RESOURCE_ATTRIBUTES: "a=%",
+      OTEL_TRACES_SAMPLER: "jaeger_remote",
+      OTEL_TRACES_SAMPLER_ARG: "2",
+    })
+    assert.deepEqual(problems, [
+      'BLOCKWATCHER_PORT is "x": expected an integer from 0 to 65535',
+      'OTEL_SDK_DISABLED is "maybe": expected true or false',
+      'OTEL_TRACES_EXPORTER is "otlp,console": expected otlp or none',
+      'OTEL_EXPORTER_OTLP_ENDPOINT is "http://***@collector.example:4318?***": expected a URL without a user and password; give what lets one in by OTEL_EXPORTER_OTLP_HEADERS',
+      'OTEL_TRACES_SAMPLER is "jaeger_remote": expected always_on or always_off or traceidratio or parentbased_always_on or parentbased_always_off or parentbased_traceidratio',
+      'OTEL_TRACES_SAMPLER_ARG is "2": expected a number from 0 to 1',
+      'OTEL_RESOURCE_ATTRIBUTES is "a=%": expected NAME=VALUE with commas between them, such as deployment.environment.name=staging',
+      'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc": expected http/protobuf or http/json; gRPC is not spoken: name the collector\'s HTTP endpoint, as a rule that of port 4318',
+      "OTEL_EXPORTER_OTLP_HEADERS is a value that is not shown: expected HTTP headers as NAME=VALUE with commas between them; what is special in a value is written as %20",
+      "OTEL_EXPORTER_OTLP_TRACES_HEADERS is a value that is not shown: expected HTTP headers as NAME=VALUE with commas between them; what is special in a value is written as %20",
+      'OTEL_EXPORTER_OTLP_TIMEOUT is "10s": expected an integer from 1 to 600000',
     ])
   })
 })

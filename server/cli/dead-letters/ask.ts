@@ -1,6 +1,7 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Redacted, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
+import { rootCause } from "../../root-cause.ts"
 import type { Address } from "./address.ts"
 import { CommandFailed } from "./command-failed.ts"
 
@@ -15,14 +16,6 @@ const Answer = Schema.Struct({
     ),
   ),
 })
-
-/** The innermost cause: what the system says of a connection. */
-const rootOf = (error: unknown): string => {
-  let root = error
-  while (root instanceof Error && root.cause !== undefined) root = root.cause
-  if (root instanceof AggregateError && root.errors.length > 0) return rootOf(root.errors[0])
-  return root instanceof Error ? root.message : String(root)
-}
 
 /** Sends one operation to the server, however long it takes, and answers its data in the shape that is expected. */
 export const ask = Effect.fnUntraced(function* <S extends Schema.Codec<any, any>>(
@@ -40,7 +33,7 @@ export const ask = Effect.fnUntraced(function* <S extends Schema.Codec<any, any>
     Effect.mapError(
       (error) =>
         new CommandFailed({
-          reason: `no answer from ${url}: ${rootOf(error)}; is the server running there? Start it with \`blockwatcher serve\`, or name another by --url, or by BLOCKWATCHER_HOST and BLOCKWATCHER_PORT`,
+          reason: `no answer from ${url}: ${rootCause(error)}; is the server running there? Start it with \`blockwatcher serve\`, or name another by --url, or by BLOCKWATCHER_HOST and BLOCKWATCHER_PORT`,
         }),
     ),
   )
