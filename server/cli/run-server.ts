@@ -2,7 +2,7 @@ import { Console, Deferred, Effect, Layer } from "effect"
 import type { Environment } from "../environment.ts"
 import { GraphqlServer } from "../http.ts"
 import { followSeeds } from "../seeds.ts"
-import { tracingLayer } from "../tracing/layer.ts"
+import type { TracingEnvironment } from "../tracing/environment.ts"
 import { banner } from "./banner.ts"
 import type { Engine } from "./engine.ts"
 
@@ -42,9 +42,18 @@ export const runServer = <E>(
         }).pipe(
           Layer.provideMerge(makeEngine(Deferred.await(ready))),
           // It ends last: how deliveries end is traced as well.
-          Layer.provide(environment.tracing === null ? Layer.empty : tracingLayer(environment.tracing)),
+          Layer.provide(environment.tracing === null ? Layer.empty : loadTracing(environment.tracing)),
         ),
       ),
+    ),
+  )
+
+/** What exports traces takes a while to load, which a server without them need not wait for. */
+const loadTracing = (environment: TracingEnvironment) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("../tracing/layer.ts")),
+      ({ tracingLayer }) => tracingLayer(environment),
     ),
   )
 
