@@ -11,6 +11,7 @@ import { NotOwner, type StorageError } from "../storage/error.ts"
 import type { DeliveryRow, Invalidation, Owner, Storage } from "../storage/storage.ts"
 import type { Catalog } from "./catalog.ts"
 import { watchDebts } from "./debts.ts"
+import { emitOwed } from "./emit-owed.ts"
 import { Conflict } from "./error.ts"
 import type { FeedHub } from "./feed/hub.ts"
 import { describeHolder } from "../storage/holder.ts"
@@ -74,9 +75,6 @@ const STOP_GRACE_MS = 3_000
 
 /** A run of this length, in ms, shows that what broke had mended: the waits start anew. */
 const HEALTHY_MS = 60_000
-
-/** Rows of one transaction that makes events of them. */
-const EMITTED = 256
 
 /** How often a network that another process runs is looked at, in ms. */
 const STANDBY_MS = 1_000
@@ -296,15 +294,6 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     return true
   })
 
-  /** What was stored for actions while no program with actions ran. */
-  const emitOwed = (owner: Owner, events: EventTerms): Effect.Effect<void, PipelineFault> =>
-    storage.emitOwed(owner, events, EMITTED).pipe(
-      untilStored(condition.status),
-      Effect.flatMap((rows) =>
-        rows < EMITTED ? Effect.void : Effect.andThen(Effect.yieldNow, emitOwed(owner, events)),
-      ),
-    )
-
   const live = Effect.fnUntraced(function* (owned: Ownership, replays: Replays) {
     while (yield* Effect.scoped(step(owned, replays))) yield* runChange
     yield* replays.rest(options.drainTimeoutMs)
@@ -333,7 +322,7 @@ export const makeSupervisor = Effect.fnUntraced(function* (options: {
     if (replaysEnded) replays.end()
     present = { owner: owned.owner, replays, offer }
     yield* options.onClaimed.pipe(untilStored(condition.status))
-    if (options.events !== undefined) yield* emitOwed(owned.owner, options.events)
+    if (options.events !== undefined) yield* emitOwed(storage, owned.owner, options.events, condition.status)
     yield* Effect.forkScoped(options.maintain(owned.owner))
     yield* Effect.forkScoped(
       watchDebts(storage, network, (debts) => {
