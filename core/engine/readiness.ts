@@ -27,8 +27,7 @@ export const readinessOf = (catalog: Catalog, sinks: SinkRegistry, network: stri
     const { error, paused, isDurable } = sinks.handle(sink)
     if (error === null) continue
     if (paused === null && !isDurable) {
-      const reason =
-        `waits for sink ${sink}: ${error}; pauseSink lets the network go on, with what the sink is owed kept as dead letters`
+      const reason = `waits for sink ${sink}: ${error}; pauseSink lets the network go on, with what the sink is owed kept as dead letters`
       return { _tag: "Waiting", reason, idle: false }
     }
     const what = isDurable ? "waits in its durable buffer" : "is kept as dead letters"
