@@ -15,6 +15,8 @@ export interface SocketRequest {
   readonly maxBytes: number
   /** When nothing came for so many ms a ping is sent; when nothing comes for as long again the connection is over. */
   readonly idleMs: number
+  /** Messages that may wait to be received; a connection that brings more is over. 256 unless told. */
+  readonly maxWaiting?: number
 }
 
 /** An open WebSocket. It closes with its scope. */
@@ -24,8 +26,7 @@ export interface OpenSocket {
   readonly receive: Effect.Effect<string, HttpFailure>
 }
 
-/** Messages that wait to be received; a connection that brings more than are taken is over. */
-const WAITING_MESSAGES = 256
+const MAX_WAITING = 256
 
 /** A handler that also tells the status of the answer. */
 const tellingStatus = (
@@ -144,7 +145,7 @@ export const socketOpener =
   (connect: buildConnector.connector) =>
   (request: SocketRequest): Effect.Effect<OpenSocket, HttpFailure, Scope.Scope> =>
     Effect.gen(function* () {
-      const messages = yield* Queue.dropping<string, HttpFailure>(WAITING_MESSAGES)
+      const messages = yield* Queue.dropping<string, HttpFailure>(request.maxWaiting ?? MAX_WAITING)
       const connection = yield* Effect.acquireRelease(
         Effect.sync(() => new Connection(request, connect, messages)),
         (connection) => Effect.promise(() => connection.close()),

@@ -1,10 +1,7 @@
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import { endOf } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
-import { waitAfter } from "../evm-rpc/rpc/backoff.ts"
-import type { RpcFailure } from "../evm-rpc/rpc/errors.ts"
-import type { Config } from "./config.ts"
 import { eventsOf } from "./events.ts"
 import type { PendingFeed } from "./feed.ts"
 import type { PendingTransaction } from "./pending.ts"
@@ -20,7 +17,6 @@ const BATCH = 1000
  */
 export const runMempool = Effect.fnUntraced(function* (
   feed: PendingFeed,
-  config: Config,
   run: SourceRun<Selector>,
 ): Effect.fn.Return<SourceOutcome, SourceRefused> {
   let arrivals = run.resume.cursor.primary
@@ -35,25 +31,19 @@ export const runMempool = Effect.fnUntraced(function* (
     yield* run.emit({ events, upTo: endOf(arrivals), resume: [], interests: version })
   })
 
-  const step: Effect.Effect<void, RpcFailure | SourceRefused> = Effect.gen(function* () {
-    const pending = yield* feed.next
-    for (let i = 0; i < pending.length; i += BATCH) yield* hand(pending.slice(i, i + BATCH))
-  })
+  let told: string | null = null
+  const tell = (trouble: string | null) =>
+    Effect.suspend(() => {
+      if (trouble === told) return Effect.void
+      told = trouble
+      return run.trouble(trouble)
+    })
 
   yield* run.head(endOf(arrivals))
-  let failures = 0
   for (;;) {
-    const result = yield* Effect.result(step)
-    if (Result.isSuccess(result)) {
-      if (failures > 0) yield* run.trouble(null)
-      failures = 0
-      yield* Effect.sleep(config.poll_interval_ms)
-      continue
-    }
-    const { failure } = result
-    if (failure._tag === "SourceRefused") return yield* failure
-    failures++
-    yield* run.trouble(failure.reason)
-    yield* Effect.sleep(waitAfter(failures, failure.retryAfterMs))
+    const pending = yield* feed.next
+    for (let i = 0; i < pending.length; i += BATCH) yield* hand(pending.slice(i, i + BATCH))
+    yield* tell(feed.trouble)
+    yield* feed.wait
   }
 })

@@ -27,8 +27,8 @@ export class HeadHints {
   readonly #announced = new Recent(REMEMBERED)
   readonly #arrived = Latch.makeUnsafe(false)
   readonly #silent = Latch.makeUnsafe(false)
+  readonly #proven = Latch.makeUnsafe(false)
   #isOpen = false
-  #isProven = false
   #polled: ToldHead | null = null
   /** Announced, and not found yet. */
   #awaited: ToldHead | null = null
@@ -40,9 +40,9 @@ export class HeadHints {
   #isEarly = false
   #isUnmet = false
 
-  /** Whether an announcement of the present connection was found to be true. */
-  get isProven(): boolean {
-    return this.#isProven
+  /** Completes when an announcement of the present connection was found to be true. */
+  get proof(): Effect.Effect<void> {
+    return this.#proven.await
   }
 
   /** An announced block that the next poll may find; null if there is none that is worth looking for. */
@@ -63,9 +63,9 @@ export class HeadHints {
   /** A connection is open. */
   opened(): void {
     this.#isOpen = true
-    this.#isProven = false
     this.#unannounced = 0
     this.#announced.clear()
+    this.#proven.closeUnsafe()
     this.#silent.closeUnsafe()
   }
 
@@ -124,7 +124,7 @@ export class HeadHints {
   #prove(hash: string): void {
     if (this.#proof === hash) return
     this.#proof = hash
-    this.#isProven = true
+    this.#proven.openUnsafe()
     this.#trust = TRUST
     this.#unannounced = 0
   }

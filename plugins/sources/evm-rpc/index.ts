@@ -5,9 +5,10 @@ import { evmAddress } from "./address.ts"
 import { makeChain } from "./chain.ts"
 import { Config, resolveEndpoints } from "./config.ts"
 import { HeadHints } from "./head-hints.ts"
-import { followSocket } from "./head-socket.ts"
+import { headListener } from "./head-subscription.ts"
 import { makeClient, makePace } from "./rpc/client.ts"
 import { makeProviders } from "./rpc/providers.ts"
+import { followSubscription } from "./rpc/subscription.ts"
 import { runChain } from "./run.ts"
 import { scanChain } from "./scan.ts"
 import { describeSelector, Selector } from "./selector.ts"
@@ -35,7 +36,7 @@ export default SourcePlugin.make({
         const running = runChain(chain, providers, config, hints, run)
         return socket === null
           ? running
-          : Effect.raceFirst(running, followSocket(egress, socket, config.chain_id, hints))
+          : Effect.raceFirst(running, followSubscription(egress, socket, config.chain_id, headListener(hints)))
       },
       scan: (range) => scanChain(chain, providers, config, range),
     }

@@ -57,7 +57,6 @@ export const SELECTOR_LENGTH = 10
 export const argumentsOf = ({ input }: Transaction): string => `0x${input.slice(SELECTOR_LENGTH)}`
 
 /** The input in lower case. Throws if it is no hex. */
-/** The input in lower case. Throws if it is no hex. */
 export const inputOf = ({ input }: Transaction): string => {
   if (!areDigits(input, 2)) throw new Error("the input of the transaction is no hex")
   return input.toLowerCase()

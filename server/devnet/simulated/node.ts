@@ -136,6 +136,11 @@ export class SimulatedNode {
     this.#paused = null
   }
 
+  /** Forgets every filter, as a node does that starts anew. */
+  forgetFilters(): void {
+    this.#filters.clear()
+  }
+
   get port(): number {
     return Number(new URL(this.url).port)
   }

@@ -27,7 +27,6 @@ export class PendingFilters {
       : { result: hashes.splice(0, hashes.length) }
   }
 
-  /** Forgets every filter, as a node does that starts anew. */
   clear(): void {
     this.#fresh.clear()
   }

@@ -48,6 +48,11 @@ export class NodeSockets {
     return this.#server.clients.size
   }
 
+  /** How many subscriptions are open. */
+  get subscriptions(): number {
+    return this.#subscriptions.size
+  }
+
   /** The chain has changed: tells what is new, and which logs are gone. */
   chainChanged(): void {
     const head = this.#head()

@@ -28,17 +28,25 @@ export class Told {
 /** Watches the mempool of a node with monitors of these selectors. */
 export const watchMempool = Effect.fnUntraced(function* (options: {
   readonly urls: ReadonlyArray<string>
+  readonly wsUrl?: string
+  readonly pollMs?: number
   readonly chainId: number
   readonly selectors: Readonly<Record<string, unknown>>
   readonly told: Told
   readonly path?: string
 }) {
-  const { told, selectors, chainId, urls, path } = options
+  const { told, selectors, chainId, urls, wsUrl, pollMs = 20, path } = options
+  const config = {
+    chain_id: chainId,
+    urls,
+    poll_interval_ms: pollMs,
+    ...(wsUrl === undefined ? {} : { ws_url: wsUrl }),
+  }
   return yield* startRuntime({
     ...(path === undefined ? {} : { path }),
     plugins: [evmMempool],
     resources: {
-      networks: [{ id: "pool", module: "evm-mempool", config: { chain_id: chainId, urls, poll_interval_ms: 20 } }],
+      networks: [{ id: "pool", module: "evm-mempool", config }],
       monitors: Object.entries(selectors).map(([id, selector]) => ({
         id,
         network: "pool",
