@@ -1,7 +1,6 @@
 import type { InterestSet } from "../../../core/plugin/source.ts"
-import type { WatchedCalls } from "../evm-rpc/selectors/call.ts"
 import type { WatchedTransactions } from "../evm-rpc/selectors/transaction.ts"
-import { TransactionRouting } from "../evm-rpc/transaction-routing.ts"
+import { type InterestInCalls, TransactionRouting } from "../evm-rpc/transaction-routing.ts"
 import { readSelector, type Selector } from "./selector.ts"
 
 /** The interests of one version, compiled. */
@@ -11,12 +10,12 @@ export interface Routing {
 }
 
 export const compileRouting = ({ version, interests }: InterestSet<Selector>): Routing => {
-  const calls: Array<{ readonly id: string; readonly watched: WatchedCalls }> = []
+  const calls: Array<InterestInCalls> = []
   const transactions: Array<{ readonly id: string; readonly watched: WatchedTransactions }> = []
   for (const { id, selector } of interests) {
     const watched = readSelector(selector)
     if ("problems" in watched) continue
-    if (watched.kind === "call") calls.push({ id, watched })
+    if (watched.kind === "call") calls.push({ id, watched, children: null })
     else transactions.push({ id, watched })
   }
   return { version, transactions: new TransactionRouting(calls, transactions) }

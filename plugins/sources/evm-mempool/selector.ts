@@ -3,6 +3,7 @@ import type { RecordType } from "../../../core/model/fields.ts"
 import type { Problem } from "../../../core/model/problem.ts"
 import type { SelectorDescription } from "../../../core/plugin/source.ts"
 import { CallSelector, readCalls, signedCall, type WatchedCalls } from "../evm-rpc/selectors/call.ts"
+import { areMade } from "../evm-rpc/selectors/factory.ts"
 import {
   readTransactionSelector,
   signedTransaction,
@@ -17,8 +18,17 @@ export type Selector = typeof Selector.Type
 /** Understands a selector, or tells everything that is wrong with it. */
 export const readSelector = (
   selector: Selector,
-): WatchedCalls | WatchedTransactions | { readonly problems: ReadonlyArray<Problem> } =>
-  selector.kind === "call" ? readCalls(selector) : readTransactionSelector(selector)
+): WatchedCalls | WatchedTransactions | { readonly problems: ReadonlyArray<Problem> } => {
+  if (selector.kind === "transaction") return readTransactionSelector(selector)
+  const watched = readCalls(selector)
+  if (!areMade(selector.address)) return watched
+  const problem = {
+    path: "address.factory",
+    message:
+      "evm-mempool reads no logs, so it does not know what a factory makes; list addresses, or watch the calls by evm-rpc once they are mined",
+  }
+  return { problems: "problems" in watched ? [...watched.problems, problem] : [problem] }
+}
 
 /** The transaction of an event: it has no place on the chain yet, but it says what it pays to get one. */
 const transaction: RecordType = {

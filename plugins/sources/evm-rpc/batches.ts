@@ -5,6 +5,7 @@ import type { ReadRange } from "./ahead.ts"
 import { blockEvents } from "./block-events.ts"
 import type { Chain, KnownLogs } from "./chain.ts"
 import { toEvents } from "./events.ts"
+import { followCalls } from "./factory-calls.ts"
 import { followBlocks, followRange } from "./factory-reads.ts"
 import type { Header } from "./header.ts"
 import { timestampsOf } from "./range-reads.ts"
@@ -29,7 +30,8 @@ export const deepBatch = Effect.fnUntraced(function* (
   from: number,
   after: Cursor,
 ) {
-  const { logs, timestamps, end, blocks, by, records } = yield* followRange(chain, routing.logs, from, contents)
+  const { logs, timestamps, end, by, records } = yield* followRange(chain, routing.logs, from, contents)
+  const blocks = yield* followCalls(chain, routing.transactions, contents.blocks)
   const batch: SourceBatch = {
     events: inOrder(
       blockEvents(blocks, routing.blocks, after),
@@ -74,11 +76,12 @@ const readNear = Effect.fnUntraced(function* (
   known: KnownLogs | null,
 ) {
   const timestamps = yield* timestampsOf(headers)
-  const [first, blocks] = yield* Effect.all(
+  const [first, read] = yield* Effect.all(
     [chain.logsOf(headers, routing.logs, known), chain.blocksOf(headers, routing)],
     { concurrency: 2 },
   )
   const { logs, by, records } = yield* followBlocks(chain, routing.logs, headers, first)
+  const blocks = yield* followCalls(chain, routing.transactions, read)
   const batch: SourceBatch = {
     events: inOrder(
       blockEvents(blocks, routing.blocks, after),

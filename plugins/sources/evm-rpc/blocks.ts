@@ -19,6 +19,8 @@ export interface WantedTransaction {
 export interface Block {
   readonly header: Header
   readonly transactions: ReadonlyArray<WantedTransaction>
+  /** Calls that some interest wants if a factory turns out to have made what they call. */
+  readonly candidates: ReadonlyArray<Transaction>
 }
 
 /** Full blocks that are asked for in one request: each can be several hundred kilobytes. */
@@ -27,8 +29,7 @@ const AT_ONCE = 8
 type Found = Pick<WantedTransaction, "transaction" | "routes">
 
 /** A block whose receipts were not asked for yet; of its transactions only the wanted ones are kept. */
-interface Unproven {
-  readonly header: Header
+interface Unproven extends Pick<Block, "header" | "candidates"> {
   readonly found: ReadonlyArray<Found>
 }
 
@@ -42,11 +43,14 @@ const readBlock = Effect.fnUntraced(function* (
   if (header === null) return yield* lacks(provider, number)
   const raw = yield* Effect.fromResult(answer)
   const transactions = yield* provider.client.read(() => readTransactions(raw))
-  const found = transactions.flatMap((transaction) => {
-    const routes = routing.routes(transaction)
-    return routes === null ? [] : [{ transaction, routes }]
-  })
-  return { header, found }
+  const found: Array<Found> = []
+  const candidates: Array<Transaction> = []
+  for (const transaction of transactions) {
+    const routes = routing.routes(transaction, number)
+    if (routes !== null) found.push({ transaction, routes })
+    else if (routing.mayConcern(transaction)) candidates.push(transaction)
+  }
+  return { header, found, candidates }
 })
 
 /** Asks for blocks a few at a time, so that no more of them than that are held whole. */
@@ -74,9 +78,10 @@ const withReceipts = (
       blocks.map(({ header, found }) => ({ header, transactions: found.map(({ transaction }) => transaction) })),
     ),
     (receipts) =>
-      blocks.map(({ header, found }) => ({
+      blocks.map(({ header, found, candidates }) => ({
         header,
         transactions: found.map((one) => ({ ...one, receipt: receipts.get(one.transaction)! })),
+        candidates,
       })),
   )
 
@@ -93,7 +98,7 @@ export const blocksOfHeaders = Effect.fnUntraced(function* (
       return yield* provider.client.failure("malformed", `another block ${number} was answered for the hash ${hash}`)
   return yield* withReceipts(
     provider,
-    blocks.map(({ found }, i) => ({ header: headers[i]!, found })),
+    blocks.map((block, i) => ({ ...block, header: headers[i]! })),
   )
 })
 

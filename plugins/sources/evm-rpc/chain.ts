@@ -8,6 +8,7 @@ import { callsForBlock, logsOfBlocks, logsOfRange, type RangeOfLogs, readBlockLo
 import type { LogRouting } from "./log-routing.ts"
 import type { Log } from "./logs.ts"
 import { type Range, type RangeContents, readRange } from "./range-reads.ts"
+import { type Receipts, receiptsOf, type TransactionsOfBlock } from "./receipts.ts"
 import type { Routing } from "./routing.ts"
 import type { Answer } from "./rpc/client.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -74,6 +75,8 @@ export interface Chain {
   ) => Reading<RangeOfLogs & { readonly by: Provider }>
   /** What `routing` needs of exactly these blocks beside their logs; none if it needs nothing. */
   readonly blocksOf: (headers: ReadonlyArray<Header>, routing: Routing) => Reading<ReadonlyArray<Block>>
+  /** The receipts of transactions of these blocks. */
+  readonly receiptsOf: (blocks: ReadonlyArray<TransactionsOfBlock>) => Reading<Receipts>
 }
 
 /** A block whose bloom contradicts its logs is asked for again so often. */
@@ -179,11 +182,15 @@ export const makeChain = (providers: Providers): Chain => {
 
   const blocksOf: Chain["blocksOf"] = (headers, routing) => {
     if (routing.need === "nothing") return Effect.succeed([])
-    if (routing.need === "headers") return Effect.succeed(headers.map((header) => ({ header, transactions: [] })))
+    if (routing.need === "headers")
+      return Effect.succeed(headers.map((header) => ({ header, transactions: [], candidates: [] })))
     return providers.use((provider) => blocksOfHeaders(provider, headers, routing.transactions), {
       from: headers[0]!.number,
     })
   }
 
-  return { tagged, headersOn, headers, logsOf, range, logsBetween, blocksOf }
+  const receipts: Chain["receiptsOf"] = (blocks) =>
+    providers.use((provider) => receiptsOf(provider, blocks), { from: blocks[0]!.header.number })
+
+  return { tagged, headersOn, headers, logsOf, range, logsBetween, blocksOf, receiptsOf: receipts }
 }

@@ -3,7 +3,7 @@ import type { SourceRecord } from "../../../core/plugin/source.ts"
 import { type Child, type Children, type Factories, recordOf } from "./factories.ts"
 import type { ListedEvent } from "./log-bucket.ts"
 import { LogMatcher, makeShapes } from "./log-matcher.ts"
-import type { Log } from "./logs.ts"
+import { type Log, transactionOf } from "./logs.ts"
 import type { WatchedFactory } from "./selectors/factory.ts"
 
 /** Counts logs of factories that tell of no contract. */
@@ -67,7 +67,9 @@ export class Creations {
         for (const key of interests) {
           const { children, param } = this.#made.get(key)!
           const address = addressIn(() => shape.decode(log.topics, log.data)[param])
-          yield { children, child: address === null ? null : { address, block: log.block, index: log.index } }
+          const { block, index } = log
+          const transaction = transactionOf(log)?.index ?? null
+          yield { children, child: address === null ? null : { address, block, index, transaction } }
         }
       }
     }

@@ -6,12 +6,21 @@ import type { WatchedFactory } from "./selectors/factory.ts"
 /** A contract that a factory made, and where the log is that tells it. */
 export interface Child extends LogPosition {
   readonly address: string
+  /**
+   * The place of the log's transaction in its block; null if it has none, or if an earlier run read the log: that run handed
+   * over the transactions of its block, too, for their cursors are lower.
+   */
+  readonly transaction: number | null
 }
 
 /** A child with the factory that made it. */
 export interface Birth extends Child {
   readonly by: Children
 }
+
+/** Whether a transaction is that of a birth, or comes behind it. Where that of the birth is not known it counts as the first. */
+export const isBornBy = (birth: Child, block: number, transaction: number): boolean =>
+  birth.block < block || (birth.block === block && (birth.transaction ?? 0) <= transaction)
 
 /** The contracts by address, each with the factories that made it. */
 export type Births = ReadonlyMap<string, ReadonlyArray<Birth>>
@@ -60,7 +69,7 @@ export class Factories {
       const children = this.#of(key)
       if (value === FOLLOWED) children.followed = true
       else if (value === SCANNED) children.scanned = cursor.primary
-      else this.#insert(children, { address: value, ...positionOf(cursor) })
+      else this.#insert(children, { address: value, transaction: null, ...positionOf(cursor) })
     }
   }
 

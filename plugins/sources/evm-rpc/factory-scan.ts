@@ -53,7 +53,7 @@ export const readPast = Effect.fnUntraced(function* (
     for (const event of events) {
       const address = addressIn(() => (event.fields()["args"] as Readonly<Record<string, unknown>>)[factory.param])
       if (address === null) undecodable++
-      else factories.addPast(children, { address, ...positionOf(event.cursor) })
+      else factories.addPast(children, { address, transaction: null, ...positionOf(event.cursor) })
     }
     factories.scannedTo(children, upTo.primary)
     return undecodable === 0 ? Effect.void : Metric.update(undecodableCreations, undecodable)

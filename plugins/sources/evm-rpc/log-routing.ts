@@ -6,6 +6,7 @@ import { covers, filtersOf, type LogFilter, MAX_FILTER_ENTRIES } from "./log-fil
 import { LogMatcher, makeShapes } from "./log-matcher.ts"
 import type { Log } from "./logs.ts"
 import type { WatchedEvents } from "./selectors/event.ts"
+import type { WatchedFactory } from "./selectors/factory.ts"
 
 /** What the interests of one version in logs are compiled to. */
 interface Compiled {
@@ -15,9 +16,10 @@ interface Compiled {
   readonly creations: Creations | null
 }
 
-/** Compiles interests in logs; a factory among them is one whose children are known. */
+/** Compiles interests in logs, among them those in what `followed` make: factories whose children are known. */
 export const compileLogs = (
   wanted: ReadonlyArray<{ readonly id: string; readonly watched: WatchedEvents }>,
+  followed: ReadonlyArray<WatchedFactory>,
   factories: Factories,
 ): LogRouting => {
   const shapeOf = makeShapes()
@@ -27,7 +29,7 @@ export const compileLogs = (
       return { id, addresses, children, event, shape: shapeOf(event) }
     }),
   )
-  const used = new Map(wanted.flatMap(({ watched: { factory } }) => (factory === null ? [] : [[factory.key, factory]])))
+  const used = new Map(followed.map((factory) => [factory.key, factory]))
   const creations = used.size === 0 ? null : new Creations([...used.values()], factories)
   const children = [...used.values()].map((factory) => factories.of(factory))
   const compiled = { listed, children, matcher: new LogMatcher(listed), creations }

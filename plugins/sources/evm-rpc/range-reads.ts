@@ -34,7 +34,7 @@ const readBlocks = (
   if (routing.need === "nothing") return Effect.succeed([])
   if (routing.need === "transactions") return blocksInRange(provider, from, to, routing.transactions)
   return Effect.map(headersInRange(provider, from, to), (headers) =>
-    headers.map((header) => ({ header, transactions: [] })),
+    headers.map((header) => ({ header, transactions: [], candidates: [] })),
   )
 }
 

@@ -16,7 +16,7 @@ export interface Receipt {
 }
 
 /** Transactions of a block that are asked about. */
-interface Wanted {
+export interface TransactionsOfBlock {
   readonly header: Header
   readonly transactions: ReadonlyArray<Transaction>
 }
@@ -63,7 +63,8 @@ const transactionReceipt = (transaction: Transaction): Call => ({
 /** Blocks whose receipts are asked for in one request. */
 const AT_ONCE = 8
 
-type Receipts = Map<Transaction, Receipt>
+/** What came of each transaction. */
+export type Receipts = ReadonlyMap<Transaction, Receipt>
 
 /**
  * The receipts of transactions, each checked to be of its block. Where several of a block are wanted they come with all
@@ -71,9 +72,9 @@ type Receipts = Map<Transaction, Receipt>
  */
 export const receiptsOf = Effect.fnUntraced(function* (
   provider: Provider,
-  wanted: ReadonlyArray<Wanted>,
+  wanted: ReadonlyArray<TransactionsOfBlock>,
 ): Effect.fn.Return<Receipts, RpcFailure> {
-  const receipts: Receipts = new Map()
+  const receipts = new Map<Transaction, Receipt>()
   const several = wanted.filter(({ transactions }) => transactions.length > 1)
   let isKnown = provider.blockReceipts
   for (let i = 0; i < several.length && isKnown; i += AT_ONCE)
@@ -86,8 +87,8 @@ export const receiptsOf = Effect.fnUntraced(function* (
 /** False if the provider does not answer for whole blocks. */
 const readTogether = Effect.fnUntraced(function* (
   provider: Provider,
-  wanted: ReadonlyArray<Wanted>,
-  receipts: Receipts,
+  wanted: ReadonlyArray<TransactionsOfBlock>,
+  receipts: Map<Transaction, Receipt>,
 ): Effect.fn.Return<boolean, RpcFailure> {
   const answers = yield* provider.client.batch(wanted.map(({ header }) => blockReceipts(header.number)))
   for (const [i, block] of wanted.entries()) {
@@ -117,8 +118,8 @@ const readBlockReceipts = Effect.fnUntraced(function* (provider: Provider, answe
 
 const readSingly = Effect.fnUntraced(function* (
   provider: Provider,
-  wanted: ReadonlyArray<Wanted>,
-  receipts: Receipts,
+  wanted: ReadonlyArray<TransactionsOfBlock>,
+  receipts: Map<Transaction, Receipt>,
 ): Effect.fn.Return<void, RpcFailure> {
   const missing = wanted.flatMap((block) =>
     block.transactions.flatMap((transaction) => (receipts.has(transaction) ? [] : [{ block, transaction }])),
@@ -138,10 +139,10 @@ const readSingly = Effect.fnUntraced(function* (
 /** Reads a receipt and keeps it, if it is of this transaction in this block. */
 const keep = Effect.fnUntraced(function* (
   provider: Provider,
-  { header }: Wanted,
+  { header }: TransactionsOfBlock,
   transaction: Transaction,
   answer: unknown,
-  receipts: Receipts,
+  receipts: Map<Transaction, Receipt>,
 ): Effect.fn.Return<void, RpcFailure> {
   const { hash, blockHash, receipt } = yield* provider.client.read(() => readReceipt(answer))
   if (hash !== transaction.hash)

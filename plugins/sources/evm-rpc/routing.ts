@@ -32,18 +32,25 @@ export class Routing {
         (one): one is WatchedInterest & { readonly watched: Extract<Watched, { kind: Kind }> } =>
           one.watched.kind === kind,
       )
-    const events = ofKind("event")
-    factories.use(events.flatMap(({ watched: { factory } }) => (factory === null ? [] : [factory])))
+    const [events, calls] = [ofKind("event"), ofKind("call")]
+    const made = [...events, ...calls].flatMap(({ id, watched: { factory } }) =>
+      factory === null ? [] : [{ id, factory }],
+    )
+    factories.use(made.map(({ factory }) => factory))
     this.pending = new Map(
-      events.flatMap(({ id, watched: { factory } }) =>
-        factory === null || factories.of(factory).followed ? [] : [[id, waitsFor(factory)]],
-      ),
+      made.flatMap(({ id, factory }) => (factories.of(factory).followed ? [] : [[id, waitsFor(factory)]])),
     )
-    this.logs = compileLogs(
-      events.filter(({ id }) => !this.pending.has(id)),
-      factories,
+    const isReady = ({ id }: WatchedInterest) => !this.pending.has(id)
+    const followed = made.filter(({ id }) => !this.pending.has(id)).map(({ factory }) => factory)
+    this.logs = compileLogs(events.filter(isReady), followed, factories)
+    this.transactions = new TransactionRouting(
+      calls.filter(isReady).map(({ id, watched }) => ({
+        id,
+        watched,
+        children: watched.factory === null ? null : factories.of(watched.factory),
+      })),
+      ofKind("transaction"),
     )
-    this.transactions = new TransactionRouting(ofKind("call"), ofKind("transaction"))
     this.blocks = ofKind("block").map(({ id }) => id)
   }
 

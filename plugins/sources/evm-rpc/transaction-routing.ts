@@ -1,5 +1,6 @@
 import { formName } from "./abi.ts"
 import { compileArguments, type DecodeArguments } from "./decode.ts"
+import { type Births, type Children, isBornBy } from "./factories.ts"
 import type { Route } from "./log-bucket.ts"
 import type { WatchedCalls } from "./selectors/call.ts"
 import type { WatchedTransactions } from "./selectors/transaction.ts"
@@ -23,18 +24,47 @@ interface ListedCall {
   readonly shape: CallShape
 }
 
-/** All interests in calls of one function, by the address that is called. */
-class CallBucket {
-  readonly anywhere: Array<ListedCall> = []
-  readonly at = new Map<string, Array<ListedCall>>()
+/** An interest in calls, with the children of its factory if it has one. */
+export interface InterestInCalls {
+  readonly id: string
+  readonly watched: WatchedCalls
+  readonly children: Children | null
+}
 
-  add(addresses: ReadonlyArray<string> | null, call: ListedCall): void {
-    if (addresses === null) this.anywhere.push(call)
-    for (const address of addresses ?? []) {
-      const here = this.at.get(address)
-      if (here === undefined) this.at.set(address, [call])
-      else here.push(call)
-    }
+const NO_BIRTHS: Births = new Map()
+
+const addTo = <Key>(lists: Map<Key, Array<ListedCall>>, key: Key, call: ListedCall): void => {
+  const here = lists.get(key)
+  if (here === undefined) lists.set(key, [call])
+  else here.push(call)
+}
+
+/** All interests in calls of one function, by the contract that is called. */
+class CallBucket {
+  readonly #anywhere: Array<ListedCall> = []
+  readonly #at = new Map<string, Array<ListedCall>>()
+  readonly #ofFactory = new Map<Children, Array<ListedCall>>()
+  #births: Births = NO_BIRTHS
+
+  add({ watched: { addresses }, children }: InterestInCalls, call: ListedCall): void {
+    if (children !== null) {
+      addTo(this.#ofFactory, children, call)
+      this.#births = children.births
+    } else if (addresses === null) this.#anywhere.push(call)
+    else for (const address of addresses) addTo(this.#at, address, call)
+  }
+
+  get hasFactories(): boolean {
+    return this.#births !== NO_BIRTHS
+  }
+
+  /** Those that a call in transaction `index` of a block concerns. */
+  listed(to: string, block: number, index: number): ReadonlyArray<ListedCall> {
+    const here = this.#at.get(to)
+    const births = this.#births.get(to)
+    if (births === undefined) return here === undefined ? this.#anywhere : [...this.#anywhere, ...here]
+    const made = births.flatMap((birth) => (isBornBy(birth, block, index) ? (this.#ofFactory.get(birth.by) ?? []) : []))
+    return [...this.#anywhere, ...(here ?? []), ...made]
   }
 }
 
@@ -76,18 +106,20 @@ const NO_CALLS: ReadonlyArray<Route<CallShape>> = []
 /** The interests in transactions of one version; a transaction finds those that it concerns by its sender and receiver. */
 export class TransactionRouting {
   readonly isEmpty: boolean
+  /** Whether some want the calls of what a factory makes. */
+  readonly hasFactories: boolean
   readonly #calls = new Map<string, CallBucket>()
   readonly #from = new Map<string, ByReceiver>()
   readonly #fromAnyone = new ByReceiver()
 
   constructor(
-    calls: ReadonlyArray<{ readonly id: string; readonly watched: WatchedCalls }>,
+    calls: ReadonlyArray<InterestInCalls>,
     transactions: ReadonlyArray<{ readonly id: string; readonly watched: WatchedTransactions }>,
   ) {
     this.isEmpty = calls.length + transactions.length === 0
     const shapes = new Map<string, CallShape>()
-    for (const { id, watched } of calls)
-      for (const { name, signature, parameters, selector4 } of watched.functions) {
+    for (const interest of calls)
+      for (const { name, signature, parameters, selector4 } of interest.watched.functions) {
         const key = formName(signature, parameters)
         let shape = shapes.get(key)
         if (shape === undefined) {
@@ -96,8 +128,9 @@ export class TransactionRouting {
         }
         let bucket = this.#calls.get(selector4)
         if (bucket === undefined) this.#calls.set(selector4, (bucket = new CallBucket()))
-        bucket.add(watched.addresses, { id, shape })
+        bucket.add(interest, { id: interest.id, shape })
       }
+    this.hasFactories = [...this.#calls.values()].some((bucket) => bucket.hasFactories)
     const byValue = transactions.toSorted(({ watched: a }, { watched: b }) => compare(a.minValue, b.minValue))
     for (const { id, watched } of byValue) {
       const listed = { ...watched, id }
@@ -110,10 +143,10 @@ export class TransactionRouting {
     }
   }
 
-  /** Whom the transaction concerns; null for nobody. */
-  routes(transaction: Transaction): TransactionRoutes | null {
+  /** Whom a transaction of a block concerns; null for nobody. `block` is left out for one that is in none yet. */
+  routes(transaction: Transaction, block = Number.POSITIVE_INFINITY): TransactionRoutes | null {
     const interests = this.#interests(transaction)
-    const calls = this.#callRoutes(transaction)
+    const calls = this.#callRoutes(transaction, block)
     return interests.length + calls.length === 0 ? null : { interests, calls }
   }
 
@@ -124,12 +157,19 @@ export class TransactionRouting {
     return interests
   }
 
-  #callRoutes({ to, input }: Transaction): ReadonlyArray<Route<CallShape>> {
-    if (to === null || input.length < SELECTOR_LENGTH) return NO_CALLS
-    const bucket = this.#calls.get(input.slice(0, SELECTOR_LENGTH).toLowerCase())
+  /** Whether it is a call that concerns someone if a factory turns out to have made what it calls. */
+  mayConcern({ to, input }: Transaction): boolean {
+    return this.hasFactories && to !== null && this.#bucketOf(input)?.hasFactories === true
+  }
+
+  #bucketOf(input: string): CallBucket | undefined {
+    return input.length < SELECTOR_LENGTH ? undefined : this.#calls.get(input.slice(0, SELECTOR_LENGTH).toLowerCase())
+  }
+
+  #callRoutes({ to, input, index }: Transaction, block: number): ReadonlyArray<Route<CallShape>> {
+    const bucket = to === null ? undefined : this.#bucketOf(input)
     if (bucket === undefined) return NO_CALLS
-    const here = bucket.at.get(to)
-    const listed = here === undefined ? bucket.anywhere : [...bucket.anywhere, ...here]
+    const listed = bucket.listed(to!, block, index)
     if (listed.length === 0) return NO_CALLS
     return [...Map.groupBy(listed, ({ shape }) => shape)].map(([shape, members]) => ({
       shape,

@@ -4,17 +4,17 @@ import type { RecordType } from "../../../../core/model/fields.ts"
 import type { Problem } from "../../../../core/model/problem.ts"
 import type { SelectorDescription } from "../../../../core/plugin/source.ts"
 import { formName, type NamedParameter, recordOfAny } from "../abi.ts"
-import { Addresses, readAddresses } from "./addresses.ts"
+import { Contracts, readContracts, type WatchedContracts } from "./factory.ts"
 import { blockFields, transactionFields } from "./fields.ts"
 import { Abi, readItems, Signatures } from "./items.ts"
 
 /**
- * Transactions that call a function: one of the signatures in `function` or of a whole `abi`, at the addresses or at any.
- * Calls that contracts make to each other are in no block, so they are not seen.
+ * Transactions that call a function: one of the signatures in `function` or of a whole `abi`, at the addresses, at the
+ * contracts that a factory made or at any. Calls that contracts make to each other are in no block, so they are not seen.
  */
 export const CallSelector = Schema.Struct({
   kind: Schema.Literal("call"),
-  address: Schema.optionalKey(Addresses),
+  address: Schema.optionalKey(Contracts),
   function: Schema.optionalKey(Signatures),
   abi: Schema.optionalKey(Abi),
 })
@@ -31,17 +31,15 @@ export interface WatchedFunction {
 }
 
 /** A selector that was understood. */
-export interface WatchedCalls {
+export interface WatchedCalls extends WatchedContracts {
   readonly kind: "call"
-  /** Canonical addresses, or null for any. */
-  readonly addresses: ReadonlyArray<string> | null
   readonly functions: ReadonlyArray<WatchedFunction>
 }
 
 /** Understands a selector, or tells everything that is wrong with it. */
 export const readCalls = (selector: CallSelector): WatchedCalls | { readonly problems: ReadonlyArray<Problem> } => {
   const problems: Array<Problem> = []
-  const addresses = readAddresses("address", selector.address, problems)
+  const contracts = readContracts(selector.address, problems)
   const functions = new Map<string, WatchedFunction>()
   for (const { path, abi, parameters } of readItems(
     "function",
@@ -64,7 +62,7 @@ export const readCalls = (selector: CallSelector): WatchedCalls | { readonly pro
     else if (formName(other.signature, other.parameters) !== formName(one.signature, one.parameters))
       problems.push({ path, message: `${one.signature} is listed before with other names; leave one out` })
   }
-  return problems.length > 0 ? { problems } : { kind: "call", addresses, functions: [...functions.values()] }
+  return problems.length > 0 ? { problems } : { kind: "call", ...contracts, functions: [...functions.values()] }
 }
 
 /** What is known of a call before it is mined. */

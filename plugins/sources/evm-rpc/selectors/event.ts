@@ -2,9 +2,8 @@ import { Schema } from "effect"
 import type { Problem } from "../../../../core/model/problem.ts"
 import type { SelectorDescription } from "../../../../core/plugin/source.ts"
 import { formName, recordOfAny } from "../abi.ts"
-import { readAddresses } from "./addresses.ts"
 import { ArgumentFilter } from "./arguments.ts"
-import { Contracts, readFactory, type WatchedFactory } from "./factory.ts"
+import { areMade, Contracts, readContracts, type WatchedContracts } from "./factory.ts"
 import { blockFields, transactionFields } from "./fields.ts"
 import { Abi, type Item, readItems, Signatures } from "./items.ts"
 import { readEvent, type WatchedEvent } from "./log-event.ts"
@@ -23,12 +22,8 @@ export const EventSelector = Schema.Struct({
 export type EventSelector = typeof EventSelector.Type
 
 /** A selector that was understood. */
-export interface WatchedEvents {
+export interface WatchedEvents extends WatchedContracts {
   readonly kind: "event"
-  /** Canonical addresses, or null for any; none where there is a factory. */
-  readonly addresses: ReadonlyArray<string> | null
-  /** What made the contracts that are watched. */
-  readonly factory: WatchedFactory | null
   readonly events: ReadonlyArray<WatchedEvent>
 }
 
@@ -58,10 +53,7 @@ const distinct = (
 /** Understands a selector, or tells everything that is wrong with it. */
 export const readEvents = (selector: EventSelector): WatchedEvents | { readonly problems: ReadonlyArray<Problem> } => {
   const problems: Array<Problem> = []
-  const { address } = selector
-  const isMade = typeof address === "object" && "factory" in address
-  const factory = isMade ? readFactory("address.factory", address.factory, problems) : null
-  const addresses = isMade ? [] : readAddresses("address", address, problems)
+  const contracts = readContracts(selector.address, problems)
   const items = readItems("event", { signatures: selector.event, abi: selector.abi }, problems)
   const read = items.map((item) => readEvent(item, selector.args ?? {}, problems))
   const events = distinct(items, read, problems)
@@ -71,12 +63,12 @@ export const readEvents = (selector: EventSelector): WatchedEvents | { readonly 
       path: "address",
       message: `is missing: ${anonymous.name} is anonymous, and only the address of its contract tells its logs from others`,
     })
-  if (anonymous !== undefined && isMade)
+  if (anonymous !== undefined && areMade(selector.address))
     problems.push({
       path: "address",
       message: `${anonymous.name} is anonymous: once a factory has made many contracts, nothing tells its logs from all others; list addresses`,
     })
-  return problems.length > 0 ? { problems } : { kind: "event", addresses, factory, events }
+  return problems.length > 0 ? { problems } : { kind: "event", ...contracts, events }
 }
 
 /** The fields of a log that matches the selector, and those that identify it. */

@@ -25,6 +25,7 @@ export type Factory = typeof Factory.Type
 
 /** Contracts: by their addresses, or those that a factory made. */
 export const Contracts = Schema.Union([Schema.String, Schema.Array(Schema.String), Schema.Struct({ factory: Factory })])
+export type Contracts = typeof Contracts.Type
 
 /** A factory that was understood. */
 export interface WatchedFactory {
@@ -74,3 +75,21 @@ export const readFactory = (path: string, factory: Factory, problems: Array<Prob
   const read = { addresses, event, param, start }
   return { key: keyOf(read), ...read }
 }
+
+/** Contracts that were understood. */
+export interface WatchedContracts {
+  /** Canonical addresses, or null for any; none where there is a factory. */
+  readonly addresses: ReadonlyArray<string> | null
+  /** What made the contracts that are watched. */
+  readonly factory: WatchedFactory | null
+}
+
+/** Whether the contracts are those that a factory made. */
+export const areMade = (address: Contracts | undefined): address is Extract<Contracts, { readonly factory: Factory }> =>
+  typeof address === "object" && "factory" in address
+
+/** Understands the contracts of a selector's `address`, or adds everything that is wrong with it to `problems`. */
+export const readContracts = (address: Contracts | undefined, problems: Array<Problem>): WatchedContracts =>
+  areMade(address)
+    ? { addresses: [], factory: readFactory("address.factory", address.factory, problems) }
+    : { addresses: readAddresses("address", address, problems), factory: null }

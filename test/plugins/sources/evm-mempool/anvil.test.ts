@@ -94,6 +94,11 @@ describe("the mempool of a real node", () => {
           message: "cannot be used here: a gate goes by event time, and the events of evm-mempool have none",
         },
       ])
+      const factory = { address: SPENDER, event: "event Made(address pool)", param: "pool" }
+      const made = (yield* Effect.flip(
+        putMonitor({ ...monitor, selector: { ...selector, address: { factory } } }),
+      )) as Refused
+      assert.match(made.problems[0]!.message, /reads no logs, so it does not know what a factory makes/)
       for (const kind of ["event", "block"]) {
         const { _tag } = yield* Effect.flip(putMonitor({ ...monitor, selector: { kind } }))
         assert.strictEqual(_tag, "Refused")

@@ -8,6 +8,7 @@ import { waitUntil } from "../../../support/scripted-source.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { CREATED, created, FACTORY } from "../../../support/factory.ts"
 import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { callData, TRANSFER_CALL } from "./selector-support.ts"
 import { addressOf, TRANSFER, TRANSFER_TOPIC, transfer } from "../../../../server/devnet/simulated/transfer.ts"
 
 const OTHER_FACTORY = addressOf(0xfab)
@@ -19,6 +20,21 @@ const selectorOf = (factory: string) => ({
 })
 
 const moved = (child: number) => transfer(child, 1, 2, child)
+
+const call = (child: number) => ({ to: addressOf(child), input: callData(addressOf(1), child) })
+
+/** The calls that the chain holds now of the contracts that the factory made. */
+const canonicalCalls = (chain: SimulatedChain): ReadonlyArray<string> => {
+  const children = new Set<string | null>()
+  return chain.fromGenesis.flatMap(({ hash, logs, transactions }) =>
+    transactions.flatMap(({ to }, index) => {
+      // Log `i` of a block is of its transaction `i`.
+      const log = logs[index]
+      if (log?.address === FACTORY) children.add(addressOf(Number(`0x${log.data.slice(-64)}`)))
+      return children.has(to) ? [`${hash} ${index}`] : []
+    }),
+  )
+}
 
 /** What the chain holds now of the contracts that a factory made, behind a block. */
 const canonical = (chain: SimulatedChain, factory: string, behind = -1): ReadonlyArray<string> => {
@@ -38,8 +54,8 @@ const consumer = () => {
     deliver: (event: SinkEvent) =>
       Effect.sync(() => {
         if (event.type === "match") {
-          const { block, log } = event.event as any
-          held.set(event.id, { monitor: event.monitor, place: `${block.hash} ${log.index}` })
+          const { block, log, transaction } = event.event as any
+          held.set(event.id, { monitor: event.monitor, place: `${block.hash} ${(log ?? transaction).index}` })
         } else if (event.type === "retracted") {
           retracted++
           held.delete(event.match_id)
@@ -135,6 +151,68 @@ describe("contracts of a factory in a runtime on a file", () => {
             assert.lengthOf(of("second"), 2)
             assert.lengthOf(of("third"), 2)
             yield* holds("all the same")
+          }),
+        )
+      }).pipe(Effect.scoped),
+    60_000,
+  )
+
+  it.live(
+    "are called: that comes and goes with their creation, over forks and a restart",
+    () =>
+      Effect.gen(function* () {
+        const chain = new SimulatedChain().mine(1, [created(20)], [call(20)]).mine(90, [], [call(21), call(20)])
+        const node = yield* simulatedNode(chain)
+        const path = `${yield* temporaryFolder}/rows.db`
+        const { deliver, of, retracted } = consumer()
+        const start = startRuntime({
+          path,
+          plugins: [evmRpc],
+          resources: {
+            networks: [
+              {
+                id: "net",
+                module: "evm-rpc",
+                config: { chain_id: 1, url: node.url, confirmations: 0, start: 0, poll_interval_ms: 20 },
+              },
+            ],
+            monitors: [
+              {
+                id: "calls",
+                network: "net",
+                selector: { kind: "call", function: TRANSFER_CALL, address: selectorOf(FACTORY).address },
+                sinks: ["mine"],
+              },
+            ],
+            sinks: [{ id: "mine", deliver }],
+          },
+        })
+        const holds = (what: string) =>
+          waitUntil(`what is canonical is held: ${what}`, () => {
+            const [now, is] = [of("calls").toSorted(), canonicalCalls(chain).toSorted()]
+            return now.length === is.length && now.every((place, i) => place === is[i])
+          })
+
+        const gone = yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* start
+            yield* holds("from the start")
+            assert.lengthOf(of("calls"), 91)
+            chain.mine(1, [moved(20), created(21)], [call(21), call(21)]).mine(2, [], [call(21), call(20)])
+            yield* holds("with a new one")
+            const gone = chain.reorg(3, { transactions: [call(21), call(20)] })
+            yield* holds("without it, when the fork lacks its creation")
+            assert.strictEqual(retracted(), 5)
+            return gone
+          }),
+        )
+
+        chain.restore(gone)
+        chain.mine(2, [], [call(21)])
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* start
+            yield* holds("with it again, when the first fork won back while nobody looked")
           }),
         )
       }).pipe(Effect.scoped),

@@ -1,66 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Cursor, endOf, startOf } from "../../../../core/model/cursor.ts"
+import { endOf, startOf } from "../../../../core/model/cursor.ts"
 import { decodeConfig } from "../../../../core/plugin/decode-config.ts"
-import type { SourceRecord } from "../../../../core/plugin/source.ts"
 import evmRpc from "../../../../plugins/sources/evm-rpc/index.ts"
 import type { Selector } from "../../../../plugins/sources/evm-rpc/selector.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { CREATED, created, FACTORY } from "../../../support/factory.ts"
-import { type SimulatedNode, simulatedNode } from "../../../../server/devnet/simulated/node.ts"
-import { addressOf, TRANSFER, transfer } from "../../../../server/devnet/simulated/transfer.ts"
-import { type Driven, drive, idOf, jsonOf, makeSource, positions, quick, scan, until, watching } from "./driver.ts"
+import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
+import { addressOf, TRANSFER } from "../../../../server/devnet/simulated/transfer.ts"
+import { drive, idOf, jsonOf, positions, scan, until, watching } from "./driver.ts"
+import { childrenOf, factory, moved, ofChildren, recordsOf, resumed, source, spy } from "./factory-support.ts"
 import { live } from "./selector-support.ts"
-
-const factory = { address: FACTORY, event: CREATED, param: "pool" }
-
-/** Transfers of the contracts that the factory made. */
-const ofChildren = (more: object = {}, event: string = TRANSFER): Selector => ({
-  kind: "event",
-  event,
-  address: { factory: { ...factory, ...more } },
-})
-
-/** A Transfer of the contract of this number. */
-const moved = (child: number) => transfer(child, 1, 2, child)
-
-/** What a database would hold of the records of a run: see `Storage.mint`. */
-const recordsOf = ({ batches }: Driven): ReadonlyArray<SourceRecord> => {
-  const kept = new Map<string, SourceRecord>()
-  const id = ({ key, value }: Pick<SourceRecord, "key" | "value">) => `${key} ${value}`
-  for (const { records = [], forget = [] } of batches) {
-    for (const one of forget) kept.delete(id(one))
-    for (const one of records) kept.set(id(one), one)
-  }
-  return [...kept.values()]
-}
-
-/** Children that are recorded, by the block and index of the log that tells of them. */
-const childrenOf = (records: ReadonlyArray<SourceRecord>): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    records.flatMap(({ value, cursor }) =>
-      value.startsWith("0x") ? [[`${Number(value)}`, `${cursor.primary}:${cursor.secondary - 2 ** 20}`]] : [],
-    ),
-  )
-
-/** What a run behind `cursor` is given of an earlier one. */
-const resumed = (before: Driven, cursor: Cursor = before.batches.at(-1)!.upTo) => ({
-  cursor,
-  anchors: before.anchors.filter(({ primary }) => primary <= cursor.primary),
-  records: recordsOf(before).filter(({ cursor: { primary } }) => primary <= cursor.primary),
-})
-
-/** The calls of a method, in place of counting them alone. */
-const spy = (node: SimulatedNode): Array<{ readonly method: string; readonly filter: any }> => {
-  const calls: Array<{ readonly method: string; readonly filter: any }> = []
-  node.fault = (method, params) => {
-    calls.push({ method, filter: params[0] })
-    return undefined
-  }
-  return calls
-}
-
-const source = (node: SimulatedNode, more: object = {}) => makeSource({ ...quick, url: node.url, ...more })
 
 describe("selectors with a factory", () => {
   const problems = (selector: unknown) => {
@@ -112,7 +62,9 @@ describe("selectors with a factory", () => {
     const anonymous = problems(ofChildren({}, "event Note(bytes32 what) anonymous"))
     assert.match(anonymous[0]!.message, /Note is anonymous: once a factory has made many contracts/)
     assert.match(problems({ kind: "event", event: TRANSFER, address: {} })[0]!.path, /^address/)
-    assert.match(problems({ kind: "call", function: "function f()", address: { factory } })[0]!.path, /^address/)
+    const call = (address: unknown) => problems({ kind: "call", function: "function f()", address })
+    assert.deepStrictEqual(call({ factory }), [])
+    assert.strictEqual(call({ factory: { ...factory, param: "pair" } })[0]!.path, "address.factory.param")
   })
 })
 

@@ -16,7 +16,8 @@ export const live = (name: string, test: Effect.Effect<void, unknown, any>) =>
 
 export const TRANSFER_CALL = "function transfer(address to, uint256 value)"
 
-const callData = (to: string, value: number) =>
+/** The input of a call of `transfer`. */
+export const callData = (to: string, value: number) =>
   encodeFunctionData({ abi: parseAbi([TRANSFER_CALL]), args: [getAddress(to), BigInt(value)] })
 
 /** A call of the token 1 in each block, whose value is the block's number; it reverts in odd blocks. */
