@@ -28,7 +28,7 @@ import { HashWindow } from "./window.ts"
 const KEPT_HASHES = 2048
 
 /** Blocks this close to the head are read one by one, with their parent hashes checked. */
-const NEAR_BLOCKS = 64
+export const NEAR_BLOCKS = 64
 
 /** Near blocks that are handed over in one batch. */
 const NEAR_BATCH = 32

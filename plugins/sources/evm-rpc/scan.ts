@@ -9,9 +9,9 @@ import { type Config, readStart } from "./config.ts"
 import { Factories } from "./factories.ts"
 import { Past } from "./factory-past.ts"
 import { routingOf } from "./routing.ts"
-import { nearBlocks } from "./run.ts"
+import { NEAR_BLOCKS, nearBlocks } from "./run.ts"
 import { waitAfter } from "./rpc/backoff.ts"
-import type { RpcFailure } from "./rpc/errors.ts"
+import { RpcFailure } from "./rpc/errors.ts"
 import type { Providers } from "./rpc/providers.ts"
 import type { Selector } from "./selector.ts"
 
@@ -28,7 +28,10 @@ interface Range {
   readonly start?: Cursor
 }
 
-/** Reads a closed range in order. Fails if the range is not on the chain yet or a provider stays away. */
+/**
+ * Reads a closed range in order. What a reorganisation replaces meanwhile is read again, a few times. Fails if the range is
+ * not on the chain yet, a provider stays away, or blocks that were yielded are not there any more.
+ */
 export const scanChain = (
   chain: Chain,
   providers: Providers,
@@ -51,13 +54,24 @@ const scanOnce = (
   /** The last block that was yielded. */
   let last: Anchor | undefined
 
-  const near = Effect.gen(function* () {
-    const headers = yield* chain.headers(at, Math.min(range.to, at + NEAR_BATCH - 1))
-    if (last !== undefined && headers[0]!.parentHash !== last.hash)
-      return yield* new SourceUnavailable({
-        reason: `the chain replaced block ${last.primary} by another one while it was read; read the range again`,
-      })
-    return (yield* nearBatch(chain, headers, yield* routing, startOf(at))).batch
+  /** Blocks that a reorganisation may replace are yielded together, once all of them are of one chain. */
+  const near = Effect.fnUntraced(function* (head: number) {
+    const next = Math.min(range.to, at + NEAR_BATCH - 1)
+    const end = next <= head - NEAR_BLOCKS ? next : range.to
+    const batches: Array<SourceBatch> = []
+    let before = last
+    for (let from = at; from <= end; from += NEAR_BATCH) {
+      const headers = yield* chain.headers(from, Math.min(end, from + NEAR_BATCH - 1))
+      if (before !== undefined && headers[0]!.parentHash !== before.hash)
+        return yield* new RpcFailure({
+          kind: "missing",
+          reason: `the chain replaced block ${before.primary} by another one while it was read; read the range again`,
+        })
+      const { batch } = yield* nearBatch(chain, headers, yield* routing, startOf(from))
+      batches.push(batch)
+      before = batch.resume.at(-1)
+    }
+    return batches
   })
 
   const deep = (from: number, to: number) =>
@@ -101,7 +115,7 @@ const scanOnce = (
     yield* readPast(deepEnd)
     factories.forgetBehind(startOf(at))
     if (at <= deepEnd) return deep(at, deepEnd)
-    return Stream.fromEffect(near)
+    return Stream.fromIterableEffect(near(latest.number))
   })
 
   /** Batches until one read fails; then again behind the last batch. */

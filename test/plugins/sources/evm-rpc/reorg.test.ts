@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { endOf, startOf } from "../../../../core/model/cursor.ts"
+import { SourceUnavailable } from "../../../../core/plugin/error.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import type { Anchor } from "../../../../core/plugin/source.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
@@ -345,22 +346,46 @@ describe("a fork in the middle of a read", () => {
   )
 
   live(
-    "of a scan is told in place of blocks of two forks",
+    "of a scan is read again until all is of one chain, a few times, and never yielded as blocks of two",
     Effect.gen(function* () {
-      const chain = new SimulatedChain().mine(100, valued)
-      const node = yield* simulatedNode(chain)
-      const source = yield* makeSource({ ...quick, url: node.url })
-      let isFirst = true
-      node.fault = (method, [tag]) => {
-        if (isFirst && method === "eth_getBlockByNumber" && Number(tag) > 70) {
-          isFirst = false
-          chain.reorg(60, { length: 61 })
+      /** A scan behind whose first near blocks the chain forks, so deep and so often. */
+      const scanForked = Effect.fnUntraced(function* (from: number, depth: number, times: number) {
+        const chain = new SimulatedChain().mine(100, valued)
+        const node = yield* simulatedNode(chain)
+        let forks = 0
+        node.fault = (method, [tag]) => {
+          if (method === "eth_getBlockByNumber" && Number(tag) === 69 && forks < times) {
+            forks++
+            chain.reorg(depth, { length: depth, logs: (number) => valued(1000 * forks + number) })
+          }
+          return undefined
         }
-        return undefined
-      }
-      const failed = (yield* Effect.flip(scan(source, 37, 100))) as Error
-      assert.match(failed.message, /replaced block \d+ by another one while it was read; read the range again/)
-      assert.strictEqual((yield* scan(source, 37, 100)).at(-1)!.upTo.primary, 100)
+        const source = yield* makeSource({ ...quick, url: node.url })
+        const result = yield* Effect.result(scan(source, from, 100))
+        return { chain, result, forks: () => forks }
+      })
+      const [twice, always, deep] = yield* Effect.all(
+        [scanForked(37, 60, 2), scanForked(37, 60, 100), scanForked(30, 75, 1)],
+        { concurrency: 3 },
+      )
+      assert.strictEqual(twice.forks(), 2)
+      assert.deepStrictEqual(
+        Result.getOrThrow(twice.result).flatMap(({ events }) =>
+          events.map((event) => (event.fields()["block"] as any).hash),
+        ),
+        twice.chain.canonicalLogs(37, 100).map(({ hash }) => hash),
+      )
+      assert.strictEqual(always.forks(), 4)
+      // Blocks 30 to 36 lay too deep to be held back, and are gone.
+      for (const [{ result }, block] of [[always, 68] as const, [deep, 36] as const])
+        assert.deepStrictEqual(
+          result,
+          Result.fail(
+            new SourceUnavailable({
+              reason: `the chain replaced block ${block} by another one while it was read; read the range again`,
+            }),
+          ),
+        )
     }),
   )
 })
