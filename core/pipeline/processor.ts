@@ -237,7 +237,7 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       )
       return
     }
-    checkRecords(batch)
+    checkRecords(batch.records, batch.upTo)
     if (batch.events.length > 0) {
       metrics.count("events", batch.events.length)
       metrics.age("seen", batch.events.at(-1)!.time, yield* Clock.currentTimeMillis)
@@ -267,7 +267,8 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
     yield* flush
     const minted = options.minted()
     // What lies ahead is found in its turn, and what lies before a monitor's first batch is none of its events.
-    const behind = batch.events.filter(({ cursor }) => minted !== null && compareCursors(cursor, minted) <= 0)
+    const isBehind = ({ cursor }: { readonly cursor: Cursor }) => minted !== null && compareCursors(cursor, minted) <= 0
+    checkRecords(batch.records)
     const monitors = interests.peek(batch.interests)
     const seenBy = (event: SourceEvent): SourceEvent => ({
       cursor: event.cursor,
@@ -280,25 +281,35 @@ export const makeProcessor = Effect.fnUntraced(function* (options: {
       }),
       fields: () => event.fields(),
     })
-    const matched = matchEvents(network, monitors, options.sinksOf, behind.map(seenBy), null)
+    const matched = matchEvents(network, monitors, options.sinksOf, batch.events.filter(isBehind).map(seenBy), null)
     yield* report(matched)
     const hashes = new Map(batch.resume.map(({ primary, hash }) => [primary, hash]))
-    const found = matched.matches.flatMap((match) => {
-      const hash = hashes.get(match.cursor.primary)
-      return hash === undefined ? [] : [{ ...match, hash }]
-    })
-    for (const { matches } of chunks(found)) {
+    const withHash = <A extends { readonly cursor: Cursor }>(found: A) => {
+      const hash = hashes.get(found.cursor.primary)
+      return hash === undefined ? [] : [{ ...found, hash }]
+    }
+    const found = matched.matches.flatMap(withHash)
+    let records = (batch.records ?? []).filter(isBehind).flatMap(withHash)
+    const pieces = found.length === 0 && records.length > 0 ? [{ matches: [] }] : chunks(found)
+    for (const { matches } of pieces) {
       const items = yield* inSpan(
         "mint",
         () => minting(matches),
         Effect.fnUntraced(function* (span) {
           const late = yield* storage
-            .mintLate(owner, { ...options.events, anchors: batch.resume, matches, traceparent: traceparentOf(span) })
+            .mintLate(owner, {
+              ...options.events,
+              anchors: batch.resume,
+              matches,
+              records,
+              traceparent: traceparentOf(span),
+            })
             .pipe(untilStored(status))
           if (late.shown > 0) yield* options.onShown(late.feedPosition)
           return late.rows.map((row): WorkItem => ({ row, slot: null, span }))
         }),
       )
+      records = []
       yield* options.dispatch(items)
     }
   })

@@ -1,5 +1,5 @@
-import { formatCursor, isAfter } from "../model/cursor.ts"
-import type { RecordId, SourceBatch } from "../plugin/source.ts"
+import { type Cursor, formatCursor, isAfter } from "../model/cursor.ts"
+import type { RecordId, SourceRecord } from "../plugin/source.ts"
 
 const MAX_KEY = 200
 const MAX_VALUE = 1000
@@ -8,15 +8,15 @@ const MAX_VALUE = 1000
 export const isAmong = (listed: ReadonlyArray<RecordId>, { key, value }: RecordId): boolean =>
   listed.some((one) => one.key === key && one.value === value)
 
-/** Throws if a batch holds records that cannot be kept: that is a fault of its source. */
-export const checkRecords = ({ records = [], upTo }: SourceBatch): void => {
+/** Throws for records that cannot be kept, or that lie behind the end of their batch: that is a fault of their source. */
+export const checkRecords = (records: ReadonlyArray<SourceRecord> = [], upTo: Cursor | null = null): void => {
   for (const { key, value, cursor } of records) {
     if (key.length > MAX_KEY || value.length > MAX_VALUE)
       throw new Error(
         `the source recorded a key of ${key.length} and a value of ${value.length} characters; ` +
           `at most ${MAX_KEY} and ${MAX_VALUE} are kept`,
       )
-    if (isAfter(cursor, upTo))
+    if (upTo !== null && isAfter(cursor, upTo))
       throw new Error(
         `the source recorded something at ${formatCursor(cursor)} in a batch that ends at ${formatCursor(upTo)}`,
       )

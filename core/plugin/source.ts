@@ -65,13 +65,15 @@ export interface SourceBatch {
 }
 
 /**
- * What was found at or behind the feed's present position. `resume` holds the hash of each event's primary; an event is
- * taken only if that hash is the recorded one, or gets recorded with it. What lies ahead is left out.
+ * What was found at or behind the feed's present position. `resume` holds the hash of the primary of each event and record;
+ * one is taken only if that hash is the recorded one, or gets recorded with it. What lies ahead is left out. `records` are
+ * kept together with the first of the events, so that no restart knows of these alone.
  */
 export interface LateBatch {
   readonly events: ReadonlyArray<SourceEvent>
   readonly resume: ReadonlyArray<Anchor>
   readonly interests: number
+  readonly records?: ReadonlyArray<SourceRecord>
 }
 
 export interface Interest<Selector> {

@@ -174,6 +174,8 @@ export interface LateMintInput extends Partial<EventTerms> {
   /** Anchors that came with the find; a height that has none recorded gets this one. */
   readonly anchors: ReadonlyArray<Anchor>
   readonly matches: ReadonlyArray<NewMatch & { readonly hash: string }>
+  /** What the source keeps from now on, as far as its hash is the recorded one. */
+  readonly records?: ReadonlyArray<SourceRecord & { readonly hash: string }>
 }
 
 export interface FeedFilter {
@@ -290,7 +292,7 @@ export class Storage extends Context.Service<
      * `digest` of their rows, and each sink has them one behind another.
      */
     readonly mint: (owner: Owner, input: MintInput) => Write<Minted>
-    /** Mints late finds: no slot, no move of `minted`; an event whose hash is not the recorded one is left out. */
+    /** Mints late finds: no slot, no move of `minted`; what has another hash than the recorded one is left out. */
     readonly mintLate: (owner: Owner, input: LateMintInput) => Write<Minted>
     /**
      * Writes outcomes and marks rows offered, alone or as digests, in one transaction. An outcome of a row that is not owed

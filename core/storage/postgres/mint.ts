@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Cursor } from "../../model/cursor.ts"
 import { distinct, type Emission, emissionOf } from "../emission.ts"
 import { countRows, rowsOf, type RowTerms } from "../minted-rows.ts"
 import type { LateMintInput, Minted, MintInput, NewMatch } from "../storage.ts"
@@ -128,7 +129,7 @@ const insert = Effect.fnUntraced(function* (
 /** Writes what the source keeps from now on, and removes what it keeps no longer. */
 const keepRecords = Effect.fnUntraced(function* (
   { session, network }: Group,
-  { records = [], forget = [] }: MintInput,
+  { records = [], forget = [] }: Pick<MintInput, "records" | "forget">,
 ): Effect.fn.Return<void, QueryFailed> {
   if (forget.length > 0) {
     yield* session.run(sql.forgetRecords, [network.id, forget.map(({ key }) => key), forget.map(({ value }) => value)])
@@ -192,10 +193,14 @@ export const mintLate = Effect.fnUntraced(function* (
       input.anchors.map(({ hash }) => hash),
     ])
   }
-  const primaries = [...new Set(input.matches.map(({ cursor }) => cursor.primary))]
+  const { matches, records = [] } = input
+  const primaries = [...new Set([...matches, ...records].map(({ cursor }) => cursor.primary))]
   const recorded = new Map(
     yield* session.all<readonly [primary: number, hash: string]>(sql.anchorsAt, [network.id, primaries]),
   )
-  const proven = input.matches.filter(({ cursor, hash }) => recorded.get(cursor.primary) === hash)
-  return yield* insert(group, proven, { ...input, late: true, offer: new Map(), durable: new Set(), look: true }, now)
+  const isProven = ({ cursor, hash }: { readonly cursor: Cursor; readonly hash: string }) =>
+    recorded.get(cursor.primary) === hash
+  yield* keepRecords(group, { records: records.filter(isProven) })
+  const terms = { ...input, late: true, offer: new Map(), durable: new Set<string>(), look: true }
+  return yield* insert(group, matches.filter(isProven), terms, now)
 })

@@ -1,3 +1,5 @@
+import type { Cursor } from "../../model/cursor.ts"
+import type { SourceRecord } from "../../plugin/source.ts"
 import { distinct, type Emission, emissionOf } from "../emission.ts"
 import { countRows, rowsOf, type RowTerms } from "../minted-rows.ts"
 import type { NetworkRow } from "../network-row.ts"
@@ -137,6 +139,11 @@ export const makeMint = (native: Native) => {
     )
   }
 
+  const keepRecords = (network: NetworkRow, records: ReadonlyArray<SourceRecord>) => {
+    for (const { key, value, cursor } of records)
+      putRecord.run(network.id, key, value, cursor.primary, cursor.secondary)
+  }
+
   return {
     mint: (group: Group, network: NetworkRow, input: MintInput, now: number): Minted => {
       for (const { primary, hash } of input.anchors) putAnchor.run(network.id, primary, hash)
@@ -144,9 +151,7 @@ export const makeMint = (native: Native) => {
         effective.run(from.primary, from.secondary, monitor, network.id, matchRevision)
       }
       for (const { key, value } of input.forget ?? []) forgetRecord.run(network.id, key, value)
-      for (const { key, value, cursor } of input.records ?? []) {
-        putRecord.run(network.id, key, value, cursor.primary, cursor.secondary)
-      }
+      keepRecords(network, input.records ?? [])
       const terms = { ...input, late: false, fresh: isFresh(network.id, input.matches) }
       const minted = insert(group, network, input.matches, terms, now)
       network.advanceMinted(input.upTo)
@@ -157,12 +162,14 @@ export const makeMint = (native: Native) => {
     mintLate: (group: Group, network: NetworkRow, input: LateMintInput, now: number): Minted => {
       for (const { primary, hash } of input.anchors) addAnchor.run(network.id, primary, hash)
       const recorded = new Map<number, string | undefined>()
-      const proven = input.matches.filter(({ cursor, hash }) => {
+      const isProven = ({ cursor, hash }: { readonly cursor: Cursor; readonly hash: string }) => {
         if (!recorded.has(cursor.primary)) {
           recorded.set(cursor.primary, anchorAt.get(network.id, cursor.primary)?.[0])
         }
         return recorded.get(cursor.primary) === hash
-      })
+      }
+      keepRecords(network, (input.records ?? []).filter(isProven))
+      const proven = input.matches.filter(isProven)
       const terms = { ...input, late: true, offer: new Map(), durable: new Set<string>(), fresh: false }
       return insert(group, network, proven, terms, now)
     },

@@ -1,7 +1,7 @@
 import { Effect, Latch, Metric, Result } from "effect"
 import type { Cursor } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
-import type { SourceRun } from "../../../core/plugin/source.ts"
+import type { Anchor, SourceRecord, SourceRun } from "../../../core/plugin/source.ts"
 import { AuditQueue, type Due, type HandedOver, handedOver, handedOverBefore, wasSeen } from "./audit-queue.ts"
 import type { ReadBatch } from "./batches.ts"
 import { blockByNumber, changed, headerAt, lacks } from "./block-reads.ts"
@@ -39,8 +39,6 @@ const unaudited = Metric.counter("blockwatcher_rpc_unaudited_blocks_total", {
 
 /** What the receipts of blocks hold beyond what was handed over. */
 interface Comparison {
-  /** Whether they tell of contracts of factories that were not known. */
-  readonly hasMade: boolean
   readonly missed: ReadonlyArray<Log>
   readonly timestamps: ReadonlyMap<number, number>
 }
@@ -58,6 +56,8 @@ export class Audit {
   readonly #queue = new AuditQueue()
   readonly #arrived = Latch.makeUnsafe(false)
   readonly #room = Latch.makeUnsafe(true)
+  /** Contracts of factories that nobody knew of, with the hashes of their blocks, until they are handed over. */
+  #made: ReadonlyArray<{ readonly record: SourceRecord; readonly anchor: Anchor }> = []
   #highest = -1
   #failures = 0
   #isOff = false
@@ -156,23 +156,26 @@ export class Audit {
     const groups: Array<Due> = []
     for (let from = due.from; from <= due.to; from += most)
       groups.push({ piece, from, to: Math.min(due.to, from + most - 1) })
+    const before = this.#made.length
     const compared = yield* Effect.forEach(groups, (group) => this.#compareOn(group, routing), {
       concurrency: REQUESTS,
     })
     // The logs of contracts that nobody knew of concern someone, too: from their creation on, in these blocks and later ones.
-    if (compared.some(({ hasMade }) => hasMade)) return yield* this.#compareBlocks(due)
+    if (this.#made.length > before) return yield* this.#compareBlocks(due)
     const missed = compared.flatMap((one) => one.missed)
-    if (missed.length === 0) return
+    const made = this.#made
+    if (missed.length + made.length === 0) return
     const timestamps = new Map(compared.flatMap((one) => [...one.timestamps]))
+    const hashes = new Map(missed.map(({ block, blockHash }) => [block, blockHash]))
+    for (const { anchor } of made) hashes.set(anchor.primary, anchor.hash)
     yield* this.#run.late({
       events: toEvents(missed, routing.logs, (block) => timestamps.get(block)!, piece.after),
-      resume: [...new Map(missed.map(({ block, blockHash }) => [block, blockHash]))].map(([primary, hash]) => ({
-        primary,
-        hash,
-      })),
+      resume: [...hashes].map(([primary, hash]) => ({ primary, hash })),
       interests: routing.version,
+      records: made.map(({ record }) => record),
     })
-    if (piece.by !== null) yield* this.#accuse(piece.by, missed)
+    this.#made = []
+    if (piece.by !== null && missed.length > 0) yield* this.#accuse(piece.by, missed)
   })
 
   #routingOf({ routing }: HandedOver): Effect.Effect<Routing> {
@@ -189,13 +192,21 @@ export class Audit {
   #compareOn({ piece, from, to }: Due, routing: Routing): Effect.Effect<Comparison, RpcFailure | SourceRefused> {
     const blocks = { from, to, end: piece.to, hashes: piece.hashes }
     const { by } = piece
+    const note = (logs: ReadonlyArray<Log>) => {
+      const records = routing.logs.creations?.discoverLate(logs) ?? []
+      const made = records.map((record) => {
+        const { primary } = record.cursor
+        return { record, anchor: { primary, hash: logs.find(({ block }) => block === primary)!.blockHash } }
+      })
+      this.#made = [...this.#made, ...made]
+    }
     const others = this.#withReceipts.some((other) => other !== by && !other.health.benched)
     return this.#providers.use(
       Effect.fnUntraced(function* (provider) {
         const logs = yield* logsOfReceipts(provider, blocks)
-        const hasMade = routing.logs.creations?.discoverLate(logs) ?? false
+        note(logs)
         const missed = logs.filter((log) => !wasSeen(piece, log) && concernsSomeone(log, routing))
-        return { hasMade, missed, timestamps: yield* timestampsOf(provider, missed) }
+        return { missed, timestamps: yield* timestampsOf(provider, missed) }
       }),
       { from, ...(by === null || !others ? {} : { avoid: new Set([by]) }) },
     )

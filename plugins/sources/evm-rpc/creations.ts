@@ -45,12 +45,13 @@ export class Creations {
     return { records, undecodable }
   }
 
-  /** The same for logs of blocks that were handed over already; answers whether they tell of any that was not known. */
-  discoverLate(logs: ReadonlyArray<Log>): boolean {
-    let isNew = false
+  /** The same for logs of blocks that were handed over already. The next batch, too, will hold the records. */
+  discoverLate(logs: ReadonlyArray<Log>): ReadonlyArray<SourceRecord> {
+    const records: Array<SourceRecord> = []
     for (const { children, child } of this.#told(logs))
-      if (child !== null && children.followed && this.#factories.addPast(children, child)) isNew = true
-    return isNew
+      if (child !== null && children.followed && this.#factories.addPast(children, child))
+        records.push(recordOf(children, child))
+    return records
   }
 
   /** The contracts that logs tell of; null for one that they do not tell. */

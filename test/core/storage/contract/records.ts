@@ -2,7 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SourceRecord } from "../../../../core/plugin/source.ts"
 import { type Owner, Storage } from "../../../../core/storage/storage.ts"
-import { at, batch, match, network } from "../builders.ts"
+import { at, batch, late, match, network } from "../builders.ts"
 import { claim, started, takeBack, type Test } from "./support.ts"
 
 const record = (value: string, primary: number, secondary = 0, key = "a"): SourceRecord => ({
@@ -40,6 +40,26 @@ export const records = (test: Test): void => {
       const forget = [{ key: "a", value: "y" }, record("z", 1), { key: "c", value: "x" }]
       yield* storage.mint(owner, batch([], { upTo: at(60), forget, records: [record("z", 6)] }))
       assert.deepStrictEqual(yield* kept(), [record("x", 5), record("z", 6), record("x", 1, 0, "b")])
+    }))
+
+  test("what comes with a late find is kept if its hash is the recorded one", () =>
+    Effect.gen(function* () {
+      const { storage, owner } = yield* started()
+      yield* storage.mint(owner, batch([], { upTo: at(9), anchors: [{ primary: 5, hash: "five" }] }))
+      const proven = [record("x", 4), record("y", 5)]
+      yield* storage.mintLate(
+        owner,
+        late([], {
+          anchors: [{ primary: 4, hash: "four" }],
+          records: [
+            { ...proven[0]!, hash: "four" },
+            { ...proven[1]!, hash: "five" },
+            { ...record("z", 5), hash: "other" },
+            { ...record("z", 6), hash: "six" },
+          ],
+        }),
+      )
+      assert.deepStrictEqual(yield* kept(), proven)
     }))
 
   test("what lies behind a point that is taken back is forgotten", () =>

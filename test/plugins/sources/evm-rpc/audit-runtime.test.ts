@@ -4,22 +4,23 @@ import { Effect } from "effect"
 import type { HostSink } from "../../../../core/index.ts"
 import evmRpc from "../../../../plugins/sources/evm-rpc/index.ts"
 import { temporaryFolder } from "../../../support/process.ts"
+import { CREATED, created, FACTORY } from "../../../support/factory.ts"
 import { resourcesOf, startRuntime, waitForCheckpoint } from "../../../support/runtime.ts"
 import { waitUntil } from "../../../support/scripted-source.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
-import { addressOf, TRANSFER } from "../../../../server/devnet/simulated/transfer.ts"
+import { addressOf, TRANSFER, transfer } from "../../../../server/devnet/simulated/transfer.ts"
 import { omit, three } from "./omitting.ts"
 
-const monitor = (id: string) => ({
+const monitor = (id: string, address: unknown = addressOf(1)) => ({
   id,
   network: "net",
-  selector: { kind: "event", event: TRANSFER, address: addressOf(1) },
+  selector: { kind: "event", event: TRANSFER, address },
   sinks: ["mine"],
 })
 
 /** A runtime over a database file, whose sink keeps what stands of what it was told. */
-const setUp = Effect.gen(function* () {
+const setUp = Effect.fnUntraced(function* (monitors: ReadonlyArray<ReturnType<typeof monitor>>) {
   const folder = yield* temporaryFolder
   const chain = new SimulatedChain()
   const [node, other] = [yield* simulatedNode(chain), yield* simulatedNode(chain)]
@@ -52,7 +53,7 @@ const setUp = Effect.gen(function* () {
           },
         },
       ],
-      monitors: [monitor("all")],
+      monitors,
       sinks: [{ id: "mine", deliver }],
     },
   })
@@ -66,7 +67,7 @@ const valuesOf = (from: number, to: number, id = "all") =>
 describe("logs that nodes left out", () => {
   it.live("are delivered once, by the past and near the head, through forks and restarts", () =>
     Effect.gen(function* () {
-      const { chain, node, other, told, start, receipts } = yield* setUp
+      const { chain, node, other, told, start, receipts } = yield* setUp([monitor("all")])
       chain.mine(200, three)
       for (const one of [node, other]) omit(one, 20, 150, 195, 203, 206)
       yield* Effect.scoped(
@@ -123,6 +124,43 @@ describe("logs that nodes left out", () => {
           valuesOf(208, 213, id).map((one) => `-${one.slice(1)}`),
         )
       }
+    }),
+  )
+
+  it.live("tell of a contract of a factory: that is known from then on, also if nothing was read before the end", () =>
+    Effect.gen(function* () {
+      const factory = { address: FACTORY, event: CREATED, param: "pool" }
+      const { chain, node, other, told, start } = yield* setUp([monitor("made", { factory })])
+      const moved = (value: number) => transfer(20, 1, 2, value)
+      chain
+        .mine(19)
+        .mine(1, [transfer(99, 1, 2, 1), created(20)])
+        .mine(9)
+        .mine(1, [moved(30)])
+        .mine(170)
+      let isHeld = true
+      for (const one of [node, other]) {
+        omit(one, 20)
+        const omits = one.fault
+        one.fault = (method, params) =>
+          isHeld && method === "eth_getBlockReceipts" ? { result: null } : omits(method, params)
+      }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const runtime = yield* start
+          yield* waitForCheckpoint(runtime, "net", 200)
+          isHeld = false
+          yield* waitUntil("what it did is told", () => told.length === 1)
+        }),
+      )
+      chain.mine(1, [moved(201)])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* start
+          yield* waitUntil("what it does then is told", () => told.length === 2)
+          assert.deepStrictEqual(told, ["+made:30", "+made:201"])
+        }),
+      )
     }),
   )
 })

@@ -94,8 +94,10 @@ describe("the audit of receipts", () => {
       const all = [...found(driven.late), ...positions(driven.events)]
       assert.deepStrictEqual(new Set(all), new Set(["100:2", ...Array.from({ length: 114 }, (_, i) => `${101 + i}:0`)]))
       assert.lengthOf(all, 115)
-      const children = driven.batches.flatMap(({ records = [] }) => records.map(({ value }) => value))
-      assert.isTrue(children.includes(addressOf(20)), "it is recorded")
+      for (const handed of [driven.batches, driven.late]) {
+        const children = handed.flatMap(({ records = [] }) => records.map(({ value }) => value))
+        assert.isTrue(children.includes(addressOf(20)), "it is recorded with what comes first")
+      }
     }),
   )
 
