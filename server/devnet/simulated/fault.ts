@@ -49,8 +49,8 @@ export interface NodeFault {
   readonly respond?: (calls: ReadonlyArray<RpcCall>, body: string) => Refusal | undefined
   /** So long it waits before each response. */
   readonly delayMs?: number
-  /** What it does with those who ask for a WebSocket: it closes the connection, or never answers. */
-  readonly upgrade?: "drop" | "hang"
+  /** What it does with those who ask for a WebSocket: it answers HTTP 403, or nothing for ever. */
+  readonly upgrade?: "refuse" | "hang"
   /** What becomes of a notification. */
   readonly push?: (notification: Notification, outlet: Outlet) => void
 }

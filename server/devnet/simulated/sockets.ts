@@ -34,6 +34,8 @@ export class NodeSockets {
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #hanging = new Set<Duplex>()
+  /** Connections that were asked for. */
+  tried = 0
   #nextId = 1
   #told: SimulatedBlock
 
@@ -64,9 +66,19 @@ export class NodeSockets {
     const { gone, added } = difference(chain, told, head)
     for (const block of gone) this.#tellLogs(block, true)
     for (const block of added) {
-      this.#tell("newHeads", () => [rawBlock(block, false)])
+      this.announce(block)
       this.#tellLogs(block, false)
     }
+  }
+
+  /** Tells of any block as the newest one. */
+  announce(block: SimulatedBlock): void {
+    this.#tell("newHeads", () => [rawBlock(block, false)])
+  }
+
+  /** Sends a text as it is to whoever has subscribed. */
+  send(text: string): void {
+    for (const socket of new Set([...this.#subscriptions.values()].map(({ socket }) => socket))) socket.send(text)
   }
 
   transactionCame(transaction: PendingTransaction): void {
@@ -91,10 +103,11 @@ export class NodeSockets {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.tried++
     const fault = [...this.#node.faults].find(({ upgrade }) => upgrade !== undefined)
     if (fault !== undefined) {
       socket.on("error", () => {})
-      if (fault.upgrade === "drop") socket.destroy()
+      if (fault.upgrade === "refuse") socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n")
       else this.#hanging.add(socket)
       return
     }

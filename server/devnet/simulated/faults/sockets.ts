@@ -3,7 +3,7 @@ import type { NodeFault, Notification } from "../fault.ts"
 export const refusesSockets = (): NodeFault => ({
   name: "socket-refused",
   says: "takes no WebSocket",
-  upgrade: "drop",
+  upgrade: "refuse",
 })
 
 export const hangingSockets = (): NodeFault => ({
