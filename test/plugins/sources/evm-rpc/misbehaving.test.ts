@@ -5,7 +5,7 @@ import { playMisbehaving } from "./misbehaving.ts"
 /** Seeds that found faults once. */
 const KEPT = [40, 85]
 
-const FIRST = Number(process.env["BLOCKWATCHER_TEST_SEED"] ?? 100)
+const FIRST = Number(process.env["BLOCKWATCHER_TEST_SEED"] ?? 101)
 const COUNT = Number(process.env["BLOCKWATCHER_TEST_SEEDS"] ?? 2)
 
 const seeds = [

@@ -112,6 +112,7 @@ const play = Effect.fnUntraced(function* (
   const random = new Random(seed, "blocks")
   const withTransactions = seed % 2 === 1
   const confirmations = seed % 3 === 0 ? 4 : 0
+  const withSocket = seed % 4 >= 2
   const chain = new SimulatedChain({ seed: `${seed}` })
   const mine = () =>
     chain.mine(
@@ -131,7 +132,13 @@ const play = Effect.fnUntraced(function* (
   const mischief = new Mischief(nodes, { random: new Random(seed, "faults"), kinds, most: 2, lasts: [5, 40] })
 
   const clock = fastClock(SPEED)
-  const made = yield* makeSource({ ...quick, urls: nodes.map(({ url }) => url), poll_interval_ms: 500, confirmations })
+  const made = yield* makeSource({
+    ...quick,
+    urls: nodes.map(({ url }) => url),
+    ...(withSocket ? { ws_url: random.pick(nodes).wsUrl } : {}),
+    poll_interval_ms: 500,
+    confirmations,
+  })
   const source = { ...made, run: (run: any) => Effect.provideService(made.run(run), Clock.Clock, clock) }
   const held = new Held()
   const follow = Effect.fnUntraced(function* (cursor: Cursor) {
