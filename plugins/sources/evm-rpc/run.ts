@@ -85,8 +85,6 @@ class Follower {
   /** Whether the newest block that was handed over lies deeper than a reorganisation is expected to reach. */
   #isDeep = false
   #lastSeen: Header | undefined = undefined
-  /** Who told the newest head. */
-  #headBy: Provider | undefined = undefined
   #highest = -1
   #pollsBehind = 0
 
@@ -134,11 +132,10 @@ class Follower {
     this.#hints.polling()
     const expected = this.#expected(yield* this.#routing)
     const { latest, others, by, known } = yield* this.#chain.tagged(this.#depth.tags, expected)
-    const prove = proveHead(this.#chain, this.#providers, by, latest)
-    if (latest.number > this.#highest + NEAR_BLOCKS) yield* prove
+    if (latest.number > this.#highest + NEAR_BLOCKS) yield* proveHead(this.#chain, this.#providers, by, latest)
+    const prove = this.#prove(by, latest)
     this.#recent.put(latest)
     this.#hints.polled(latest)
-    this.#headBy = by
     yield* this.#tellHead(latest)
     yield* this.#watch.polled(by, latest.number, this.#hints.isUnmet)
     if (this.#isSuspect(latest)) {
@@ -212,14 +209,20 @@ class Follower {
     return last !== undefined && latest.hash !== last.hash && latest.number <= last.number
   }
 
-  /** Leaves the provider aside that told the head, if another one can be asked: the blocks below it are not to be had. */
-  readonly doubtHead: Effect.Effect<void> = Effect.suspend(() => {
-    const by = this.#headBy
-    const another = this.#providers.list.some((other) => other !== by && !other.health.benched)
-    if (by === undefined || by.health.benched || !another) return Effect.void
-    this.#highest = -1
-    return this.#providers.bench(by, `it told block ${by.head} as the newest, but blocks below are not to be had`)
-  })
+  /** Checks a head when blocks up to it cannot be read: who made it up is left aside, and what was told of it is void. */
+  #prove(by: Provider, latest: Header): Effect.Effect<void, RpcFailure> {
+    return Effect.suspend(() => {
+      const count = Math.max(0, Math.min(NEAR_BATCH, latest.number - this.#next))
+      const below = Array.from({ length: count }, (_, i) => this.#next + i)
+      return proveHead(this.#chain, this.#providers, by, latest, below)
+    }).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          if (by.health.benched) this.#highest = -1
+        }),
+      ),
+    )
+  }
 
   #tellHead(latest: Header): Effect.Effect<void> {
     if (latest.number <= this.#highest) return Effect.void
@@ -331,7 +334,6 @@ export const runChain = Effect.fnUntraced(function* (
         if (failure._tag === "SourceRefused") return yield* failure
         failures++
         if (failure.kind !== "missing" || failures >= SILENT_FAILURES) yield* tell(failure.reason)
-        if (failure.kind === "missing" && failures >= SILENT_FAILURES) yield* follower.doubtHead
         yield* Effect.sleep(waitAfter(failures, failure.retryAfterMs))
         continue
       }

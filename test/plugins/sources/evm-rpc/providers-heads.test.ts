@@ -4,6 +4,7 @@ import { startOf } from "../../../../core/model/cursor.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { inventedHead, pruned } from "../../../../server/devnet/simulated/faults/chain.ts"
+import { rawBlock } from "../../../../server/devnet/simulated/methods.ts"
 import { simulatedNode } from "../../../../server/devnet/simulated/node.ts"
 import { transfer } from "../../../../server/devnet/simulated/transfer.ts"
 import { drive, makeSource, outside, positions, quick, secretsFrom, until } from "./driver.ts"
@@ -35,6 +36,25 @@ describe("a head that nobody has", () => {
         assert.strictEqual(driven.exit, undefined)
       }),
     )
+
+  live(
+    "but is shown whenever it is asked for is not waited for: the blocks below it are not to be had",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(20, valued)
+      const [liar, good] = [yield* simulatedNode(chain), yield* simulatedNode(chain)]
+      const source = yield* makeSource({ ...quick, urls: [liar.url, good.url] })
+      const { driven } = yield* drive(source)
+      yield* until("the head is reached", () => driven.upTo === 20)
+      const invented = rawBlock(new SimulatedChain({ seed: "invented" }).mine(60).head, false)
+      liar.fault = (method, [tag]) =>
+        method === "eth_getBlockByNumber" && (tag === "latest" || Number(tag) === 60) ? { result: invented } : undefined
+      for (let i = 0; i < 3; i++) {
+        chain.mine(1, valued)
+        yield* until("the next block is read", () => driven.upTo === chain.head.number)
+      }
+      assert.deepStrictEqual(positions(driven.events), all(23))
+    }),
+  )
 
   live(
     "does not bring blocks closer than the confirmations",
