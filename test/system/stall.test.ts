@@ -1,16 +1,24 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Address } from "viem"
+import { SimulatedChain } from "../../server/devnet/simulated/chain.ts"
+import { simulatedNode } from "../../server/devnet/simulated/node.ts"
+import { addressOf, transfer, TRANSFER } from "../../server/devnet/simulated/transfer.ts"
 import { startServe, temporaryFolder, waitFor, writeFiles } from "../support/process.ts"
 import { respond, startReceiver } from "../support/receiver.ts"
 import { faultsOf } from "./deliveries.ts"
 import { checkpointOf, networkNow, waitForCheckpoint } from "./network.ts"
-import { CHAIN_ID, startTokenChain, TRANSFER } from "./token-chain.ts"
 
 const TIMEOUT_MS = 300_000
 
-const WATCHED: Address = "0x00000000000000000000000000000000000000aa"
-const OTHER: Address = "0x00000000000000000000000000000000000000bb"
+const TOKEN = 1
+const WATCHED = 2
+const OTHER = 3
+
+/** The block that is watched first. */
+const FIRST = 1
+
+/** So many transfers to an address in one block. */
+const transfers = (to: number, count: number) => Array.from({ length: count }, () => transfer(TOKEN, 4, to, 1))
 
 /** Logs that match, enough to fill every queue on the way to the sink. */
 const FILLING = { blocks: 14, logs: 100 }
@@ -35,18 +43,18 @@ describe("a webhook that takes 2 seconds to answer", () => {
     () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
-        const chain = yield* startTokenChain
+        const chain = new SimulatedChain()
+        const node = yield* simulatedNode(chain)
         const [slow, quick] = [yield* startReceiver(), yield* startReceiver()]
         slow.always(respond(200, { afterMs: 2_000 }))
-        const first = (yield* chain.head) + 1
         const network = (id: string) => ({
           id,
           module: "evm-rpc",
           config: {
-            chain_id: CHAIN_ID,
-            urls: [chain.url],
+            chain_id: 1,
+            urls: [node.url],
             confirmations: 0,
-            start: first,
+            start: FIRST,
             poll_interval_ms: 50,
             max_block_range: 10,
           },
@@ -55,7 +63,7 @@ describe("a webhook that takes 2 seconds to answer", () => {
           id,
           network: id,
           selector: { kind: "event", event: TRANSFER },
-          predicate: `args.to == "${WATCHED}"`,
+          predicate: `args.to == "${addressOf(WATCHED)}"`,
           sinks: [id],
         })
         yield* writeFiles(folder, {
@@ -71,36 +79,36 @@ describe("a webhook that takes 2 seconds to answer", () => {
           { env: { NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}` } },
         )
 
-        for (let block = 0; block < FILLING.blocks; block++) yield* chain.mineMany([WATCHED], FILLING.logs)
-        yield* waitForCheckpoint(url, "quick", yield* chain.head)
+        chain.mine(FILLING.blocks, transfers(WATCHED, FILLING.logs))
+        yield* waitForCheckpoint(url, "quick", chain.head.number)
         const full = yield* waitFor("the network is full", networkNow(url, "slow"), (now) => now.inFlightEvents > 1_000)
-        assert.isBelow(checkpointOf(full), first + 1)
+        assert.isBelow(checkpointOf(full), FIRST + 1)
 
-        const transfers = [WATCHED, ...Array.from({ length: FLOOD.logs - 1 }, () => OTHER)]
+        const flooding = [...transfers(WATCHED, 1), ...transfers(OTHER, FLOOD.logs - 1)]
         /** Answers the least memory held during the second half: garbage comes and goes, what is kept stays. */
         const flood = Effect.fnUntraced(function* (blocks: number) {
           let least = Number.POSITIVE_INFINITY
-          for (let block = 1; block <= blocks; block++) {
-            yield* chain.mineMany(transfers, 1)
-            if (block % FLOOD.step > 0) continue
-            yield* waitForCheckpoint(url, "quick", yield* chain.head)
+          for (let block = FLOOD.step; block <= blocks; block += FLOOD.step) {
+            chain.mine(FLOOD.step, flooding)
+            yield* waitForCheckpoint(url, "quick", chain.head.number)
             if (block > blocks / 2) least = Math.min(least, yield* residentBytes)
           }
           return least
         })
         const warm = yield* flood(FLOOD.warmUp)
         assert.isBelow((yield* flood(FLOOD.blocks)) - warm, MOST_GROWTH)
-        const head = yield* chain.head
+        const head = chain.head.number
         const stalled = yield* networkNow(url, "slow")
         assert.isAtMost(stalled.inFlightEvents, FILLING.blocks * FILLING.logs)
-        assert.isBelow(checkpointOf(stalled), first + 1)
+        assert.isBelow(checkpointOf(stalled), FIRST + 1)
         assert.strictEqual(stalled.state, "RUNNING")
 
         slow.always(respond(200))
         const well = yield* waitForCheckpoint(url, "slow", head)
         assert.strictEqual(well.inFlightEvents, 0)
         assert.strictEqual(yield* stop, 0)
-        const expected = yield* chain.transfers(first, WATCHED)
+        const watched = transfer(TOKEN, 4, WATCHED, 1).topics[2]
+        const expected = chain.canonicalLogs(FIRST).filter(({ log }) => log.topics[2] === watched)
         assert.lengthOf(expected, FILLING.blocks * FILLING.logs + FLOOD.warmUp + FLOOD.blocks)
         for (const [monitor, { requests }] of [
           ["slow", slow],

@@ -1,15 +1,6 @@
 import { Effect, type Scope } from "effect"
-import {
-  type Address,
-  createPublicClient,
-  encodeDeployData,
-  encodeFunctionData,
-  type Hex,
-  http,
-  parseAbiItem,
-} from "viem"
+import { createPublicClient, encodeFunctionData, http, parseAbiItem } from "viem"
 import { startAnvil } from "../../server/devnet/anvil.ts"
-import artifact from "../../server/devnet/contract/Token.json" with { type: "json" }
 import { deployToken, TOKEN_ABI, TOKEN_ADDRESS } from "../../server/devnet/token.ts"
 import { makeWallet } from "../../server/devnet/wallet.ts"
 
@@ -27,10 +18,8 @@ export interface TokenChain {
   readonly head: Effect.Effect<number>
   /** Mines one block with a transfer of each of these values. */
   readonly mine: (values: ReadonlyArray<number>) => Effect.Effect<void>
-  /** Mines one block with so many transfers to each of these addresses, by one transaction; all of one value. */
-  readonly mineMany: (to: ReadonlyArray<Address>, times: number) => Effect.Effect<void>
-  /** The transfers of the blocks from `from` on, in the chain's order, all or those to one address. */
-  readonly transfers: (from: number, to?: Address) => Effect.Effect<ReadonlyArray<ChainTransfer>>
+  /** The transfers of the blocks from `from` on, in the chain's order. */
+  readonly transfers: (from: number) => Effect.Effect<ReadonlyArray<ChainTransfer>>
 }
 
 export const CHAIN_ID = 31_337
@@ -95,25 +84,12 @@ export const startTokenChain: Effect.Effect<TokenChain, Error, Scope.Scope> = Ef
           }),
         })),
       ),
-    // A new token tells of the first shares of its holders, and an address may hold several.
-    mineMany: (to, times) =>
-      send([
-        {
-          from: deployer,
-          gas: "0x5f5e100",
-          data: encodeDeployData({
-            abi: TOKEN_ABI,
-            bytecode: artifact.bytecode as Hex,
-            args: [Array.from({ length: times }, () => to).flat(), 1n],
-          }),
-        },
-      ]),
-    transfers: (from, to) =>
+    transfers: (from) =>
       Effect.promise(() =>
         client.getLogs({
           event,
           fromBlock: BigInt(from),
-          ...(to === undefined ? { address: TOKEN_ADDRESS } : { args: { to } }),
+          address: TOKEN_ADDRESS,
         }),
       ).pipe(
         Effect.map((logs) =>
