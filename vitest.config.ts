@@ -41,6 +41,7 @@ export default defineConfig({
   // The workers get these too. "import" is not among them, for a package that is required would then be taken for a module.
   ssr: { resolve: { conditions: ["blockwatcher-source", "node"] } },
   test: {
+    globalSetup: "test/support/bundle/setup.ts",
     pool: "forks",
     // Three for two cores: many tests mostly wait.
     maxWorkers: 3,

@@ -7,6 +7,7 @@ import { Transient } from "../../core/index.ts"
 import { GraphqlServer } from "../../server/http.ts"
 import { held, refuser, startWithLetters, waitForLetters } from "../core/engine/replays/support.ts"
 import { lettersOf, waitForWords } from "../core/engine/taking-back/support.ts"
+import { fromBundle } from "../support/bundle/bundled.ts"
 import { graphql } from "../support/graphql.ts"
 import { resourcesOf } from "../support/runtime.ts"
 import { waitUntil } from "../support/scripted-source.ts"
@@ -35,7 +36,7 @@ const serve = Effect.fnUntraced(function* (count: number) {
 /** Runs `blockwatcher dead-letters` to its end. */
 const cli = (args: ReadonlyArray<string>, environment: Record<string, string>) =>
   Effect.promise(async () => {
-    const child = spawn(process.execPath, [BIN, "dead-letters", ...args], {
+    const child = spawn(process.execPath, [...fromBundle(), BIN, "dead-letters", ...args], {
       env: { PATH: process.env["PATH"] ?? "", ...environment },
       stdio: ["ignore", "pipe", "pipe"],
     })

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Deferred, Effect, type Scope } from "effect"
+import { fromBundle } from "./bundle/bundled.ts"
 
 /** A process with a group of its own. It and its group are killed when the scope ends, or when the tests' process does. */
 export interface Process {
@@ -61,7 +62,7 @@ const launchNode = (
 ): Effect.Effect<Process, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.gen(function* () {
-      const child = spawn(process.execPath, args, {
+      const child = spawn(process.execPath, [...fromBundle(), ...args], {
         cwd: options.cwd,
         env: { PATH: process.env["PATH"] ?? "", NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
         stdio: ["ignore", "pipe", "pipe"],
