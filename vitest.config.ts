@@ -3,19 +3,19 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** What takes longest comes first, so that the end does not wait for one of them. */
 const LONGEST = [
-  "core/storage/postgres/contract",
-  "system/failpoints",
-  "system/stall",
   "package/pack",
+  "system/failpoints",
+  "core/storage/postgres/contract",
   "core/engine/races/races",
-  "system/owners",
+  "system/stall",
   "simulation/simulation",
-  "system/flips",
-  "system/kill",
+  "simulation/mutants",
   "core/storage/postgres/",
-  "server/cli",
   "server/dead-letters",
+  "system/owners",
   "system/",
+  "server/cli",
+  "core/storage/sqlite/",
   "server/devnet/",
 ]
 
@@ -33,7 +33,11 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Tests in one process that leave nothing behind in it: they load the sources once, and not for each file. */
-const TOGETHER = ["test/core/{engine,model,pipeline,plugin,predicate}/**/*.test.ts", "test/plugins/**/*.test.ts"]
+const TOGETHER = [
+  "test/core/{engine,model,pipeline,plugin,predicate}/**/*.test.ts",
+  "test/plugins/**/*.test.ts",
+  "test/system/**/*.test.ts",
+]
 
 export default defineConfig({
   // The file that Node takes: Vite prefers the ES build beside it, and graphql refuses to be loaded twice.
