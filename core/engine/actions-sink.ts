@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import type { Action } from "../actions/action.ts"
 import { defaultRetry } from "../model/policy.ts"
 import type { Problem } from "../model/problem.ts"
 import type { SinkDefinition } from "../model/resource.ts"
@@ -9,21 +10,17 @@ import type { Catalog } from "./catalog.ts"
 import { Refused } from "./error.ts"
 import type { SinkRegistry } from "./sink-registry.ts"
 
-/** An action of the program, as far as the sink `actions` has to do with it. */
-export interface SubscribedAction {
-  readonly name: string
-  /** The monitors whose matches and retractions it gets. */
-  readonly monitors: ReadonlyArray<string>
-}
-
 /** The names of the actions that each monitor's matches go to; undefined without any action. */
 export const subscriptions = (
-  actions: ReadonlyArray<SubscribedAction>,
+  actions: ReadonlyArray<Pick<Action, "name" | "on">>,
 ): ReadonlyMap<string, ReadonlyArray<string>> | undefined => {
   if (actions.length === 0) return undefined
   const names = new Map<string, Array<string>>()
-  for (const { name, monitors } of actions) {
-    for (const monitor of monitors) names.set(monitor, [...(names.get(monitor) ?? []), name])
+  for (const { name, on } of actions) {
+    for (const subscription of on) {
+      if (subscription.kind !== "match") continue
+      names.set(subscription.monitor, [...(names.get(subscription.monitor) ?? []), name])
+    }
   }
   return names
 }

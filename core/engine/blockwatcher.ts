@@ -1,5 +1,9 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Cause, Clock, Context, Effect, Layer, Result } from "effect"
+import type { Action, Requirements } from "../actions/action.ts"
+import { Actions } from "../actions/actions.ts"
+import type { DefinitionInvalid } from "../actions/definition-invalid.ts"
+import type { EventStore } from "../actions/event-store.ts"
 import { under } from "../model/problem.ts"
 import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
@@ -8,14 +12,7 @@ import type { Plugin } from "../plugin/sink.ts"
 import { ACTIONS } from "../storage/events.ts"
 import { StorageError } from "../storage/error.ts"
 import { Storage } from "../storage/storage.ts"
-import {
-  actionsDefinition,
-  actionsPlugin,
-  checkActionsId,
-  type SubscribedAction,
-  subscriptions,
-  warnOfDeafActions,
-} from "./actions-sink.ts"
+import { actionsDefinition, actionsPlugin, checkActionsId, subscriptions, warnOfDeafActions } from "./actions-sink.ts"
 import { checkBuffers } from "./check-buffers.ts"
 import { checkDefinitions } from "./check-definitions.ts"
 import { checkFixed } from "./check-fixed.ts"
@@ -44,7 +41,7 @@ export interface Health {
 }
 
 /** What a runtime is made of. */
-export interface RuntimeOptions<E> {
+export interface RuntimeOptions<E, A extends Action = never, E2 = never, R2 = never> {
   readonly storage: Layer.Layer<Storage, E>
   /** Plugins of the host program. */
   readonly plugins?: ReadonlyArray<Plugin>
@@ -56,13 +53,18 @@ export interface RuntimeOptions<E> {
     readonly monitors?: ReadonlyArray<object>
     readonly sinks?: ReadonlyArray<object | HostSink>
   }
-  /** The program's actions. As long as there are any, there is a sink `actions`, which monitors name to be heard by them. */
-  readonly actions?: ReadonlyArray<SubscribedAction>
   /** Seed files, applied at the start before anything runs. */
   readonly seeds?: ReadonlyArray<SeedFile>
   /** Where sources and sinks may dial; public and loopback addresses unless set. */
   readonly egress?: EgressPolicy
   readonly settings?: Partial<EngineSettings>
+  /**
+   * Durable actions of the program: each runs once per event that it is subscribed to. As long as there are any, there is a
+   * sink `actions`, which monitors name to be heard by them.
+   */
+  readonly actions?: ReadonlyArray<A>
+  /** The database that the actions write; the runtime's own, without entities of the program, unless set. */
+  readonly eventStore?: Layer.Layer<EventStore, E2, R2>
   /** No network runs before this succeeds; until then definitions can be read and changed. At once unless set. */
   readonly startAfter?: Effect.Effect<void>
 }
@@ -79,19 +81,21 @@ export class Blockwatcher extends Context.Service<
    * A whole runtime: loads what is stored, applies `resources` and `seeds`, starts every network. Closing its scope
    * drains them. Several runtimes can live in one process.
    */
-  static readonly layer = <E>(
-    options: RuntimeOptions<E>,
+  static readonly layer = <E, A extends Action = never, E2 = never, R2 = never>(
+    options: RuntimeOptions<E, A, E2, R2>,
   ): Layer.Layer<
-    Blockwatcher | Resources | Seeds | Feed | DeadLetters,
-    E | EgressPolicyInvalid | Refused | Conflict | StorageError
+    Blockwatcher | Resources | Seeds | Feed | DeadLetters | Actions,
+    E | E2 | EgressPolicyInvalid | DefinitionInvalid | Refused | Conflict | StorageError,
+    Requirements<A> | Exclude<R2, Storage>
   > => {
+    const settings = { ...defaultSettings, ...options.settings }
     const hosts = (options.resources?.sinks ?? []).filter(isHostSink)
-    const actions = subscriptions(options.actions ?? [])
+    const subscribed = subscriptions(options.actions ?? [])
     const foundation = Layer.mergeAll(
       options.storage,
       Plugins.layer({
         plugins: [
-          ...(actions === undefined ? [] : [actionsPlugin]),
+          ...(subscribed === undefined ? [] : [actionsPlugin]),
           ...(options.plugins ?? []),
           ...hosts.map(hostPlugin),
         ],
@@ -100,14 +104,33 @@ export class Blockwatcher extends Context.Service<
       Egress.layer(options.egress ?? { loopback: true, allow: [] }),
       Layer.provide(Secrets.layer, NodeFileSystem.layer),
     )
-    const engine = Engine.layer({ ...defaultSettings, ...options.settings }, actions).pipe(
+    const engine = Engine.layer(settings, subscribed).pipe(
       Layer.provideMerge(FeedHub.layer),
       Layer.provideMerge(foundation),
     )
     const services = Layer.mergeAll(Resources.layer, Seeds.layer, Feed.layer, DeadLetters.layer)
-    const runtime = Layer.effect(Blockwatcher, start(options)).pipe(Layer.provideMerge(services), Layer.provide(engine))
-    // Fresh, so that two runtimes in one program share nothing.
-    return Layer.fresh(runtime)
+    const started = Layer.effect(Blockwatcher, start(options)).pipe(Layer.provideMerge(services), Layer.provide(engine))
+    const actions = Actions.layer<A>({
+      actions: options.actions ?? [],
+      settings: {
+        concurrency: settings.actionConcurrency,
+        drainTimeoutMs: settings.drainTimeoutMs,
+        retentionMs: settings.actionRetentionMs,
+      },
+    })
+    const runtime = actions.pipe(
+      Layer.provide(options.eventStore === undefined ? Layer.empty : options.eventStore),
+      // They begin when the networks have begun, and end before them.
+      Layer.provideMerge(started),
+      Layer.provide(foundation),
+    )
+    // Fresh, so that two runtimes in one program share nothing. That a program's event store needs nothing of the runtime
+    // but its storage is not seen from here.
+    return Layer.fresh(runtime) as Layer.Layer<
+      Layer.Success<typeof runtime>,
+      Layer.Error<typeof runtime>,
+      Requirements<A> | Exclude<R2, Storage>
+    >
   }
 }
 
@@ -116,7 +139,9 @@ const HEALTH_WAIT = "1 second"
 
 const noAnswer = new StorageError({ operation: "pipeline", reason: "no answer within 1 s", retryable: true })
 
-const start = Effect.fnUntraced(function* (options: RuntimeOptions<unknown>) {
+const start = Effect.fnUntraced(function* (
+  options: Pick<RuntimeOptions<unknown, Action>, "resources" | "seeds" | "startAfter" | "actions">,
+) {
   const engine = yield* Engine
   const storage = yield* Storage
   const plugins = yield* Plugins

@@ -16,7 +16,7 @@ import { FeedHub } from "./feed/hub.ts"
 import { makeHolder } from "../storage/holder.ts"
 import { maintain } from "./maintenance.ts"
 import type { NetworkActivity } from "./network-condition.ts"
-import { persistently } from "./persistently.ts"
+import { persistently } from "../pipeline/persistently.ts"
 import { monitorEntry, takeUpResources } from "./resource-sync.ts"
 import { makeSinkPauses } from "./sink-pauses.ts"
 import { makeSinkRegistry, type SinkRegistry } from "./sink-registry.ts"
@@ -31,6 +31,8 @@ export interface EngineSettings {
   readonly feedRetention: number
   /** How long a drain may take, in ms. */
   readonly drainTimeoutMs: number
+  /** How many deliveries to actions this process runs at once; 0: it leaves them to others. */
+  readonly actionConcurrency: number
   /** How long the deliveries of matches to actions are kept when they are over, with their events, in ms. */
   readonly actionRetentionMs: number
 }
@@ -39,6 +41,7 @@ export const defaultSettings: EngineSettings = {
   journalDepth: 1024,
   feedRetention: 100_000,
   drainTimeoutMs: 20_000,
+  actionConcurrency: 16,
   actionRetentionMs: 604_800_000,
 }
 

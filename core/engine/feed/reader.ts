@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Storage } from "../../storage/storage.ts"
-import { persistently } from "../persistently.ts"
+import { persistently } from "../../pipeline/persistently.ts"
 import type { Announcements } from "./hub.ts"
 import type { LiveLog } from "./live-log.ts"
 

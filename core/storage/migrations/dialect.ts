@@ -41,6 +41,8 @@ const postgres: Dialect = {
   updated: " with (fillfactor = 70)",
 }
 
+export const dialects = { sqlite, postgres }
+
 /** The dialect of the database that a migration runs on. */
 export const dialectOf = (driver: Migration["driver"]): Dialect =>
   driver.getPlatform().getDefaultSchemaName() === "public" ? postgres : sqlite

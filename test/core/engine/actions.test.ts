@@ -1,13 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { Blockwatcher, DeadLetters, layerSqlite, Refused, type RuntimeOptions, Storage } from "../../../core/index.ts"
+import { Context, Effect, Layer, Schema } from "effect"
+import {
+  Action,
+  Blockwatcher,
+  DeadLetters,
+  layerSqlite,
+  Match,
+  Refused,
+  type RuntimeOptions,
+  Storage,
+} from "../../../core/index.ts"
 import { ActionDeliveryEntity, EventEntity } from "../../../core/storage/entities/events.ts"
 import { networkNow, resourcesOf, type Runtime } from "../../support/runtime.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../../support/scripted-source.ts"
 import { allTransfers, recorder, sourceThatRuns, transfer, waitForNetwork } from "./faults/support.ts"
 import { lettersOf, waitForEnd } from "./taking-back/support.ts"
 
-type Options = Omit<RuntimeOptions<never>, "storage">
+type Options = Omit<RuntimeOptions<never, Action<never, never>>, "storage">
 
 interface Row {
   readonly id: string
@@ -45,13 +54,18 @@ const database = Effect.gen(function* () {
   }
 })
 
-const credit = { name: "credit", monitors: ["all"] }
-const notify = { name: "notify", monitors: ["all", "other"] }
+const all = Match.of("all", Schema.Unknown)
+const credit = Action.make({ name: "credit", on: all, run: () => Effect.void })
+const notify = Action.make({ name: "notify", on: [all, Match.of("other", Schema.Unknown)], run: () => Effect.void })
+
+/** What comes to the actions is looked at as it is: none is run. */
+const settings = { actionConcurrency: 0 }
 
 /** The network `test` with the monitor `all`, whose matches go to actions. */
 const watching = (feed: ScriptedFeed, over: object = {}, sinks: ReadonlyArray<string> = ["actions"]): Options => ({
   plugins: [scriptedSource(feed)],
   actions: [credit, notify],
+  settings,
   resources: {
     networks: [{ id: "test", module: "scripted", config: {} }],
     monitors: [allTransfers(sinks, over)],
@@ -191,7 +205,7 @@ describe("matches for a program's actions", () => {
       yield* db.storage.retract(owner, 100)
       assert.lengthOf(yield* db.storage.owed("test", "actions", { afterSeq: 0, limit: 10 }), 1)
       yield* db.storage.release(owner)
-      const runtime = yield* db.start({ plugins: [scriptedSource(feed)], actions: [credit] })
+      const runtime = yield* db.start({ plugins: [scriptedSource(feed)], actions: [credit], settings })
       yield* waitForEnd(runtime, 2)
       const texts = yield* db.texts
       assert.deepStrictEqual(texts.slice(0, 2), ["1 → credit notify", "-1 → credit notify"])
@@ -241,7 +255,7 @@ describe("the sink of a program's actions", () => {
       const db = yield* database
       const { sink } = recorder("actions")
       yield* Effect.scoped(db.start({ resources: { sinks: [sink] } }))
-      const error = yield* Effect.flip(Effect.scoped(db.start({ actions: [credit] })))
+      const error = yield* Effect.flip(Effect.scoped(db.start({ actions: [credit], settings })))
       assert.include(error.message, `a sink of the module "host:actions" is stored as "actions"`)
     }),
   )

@@ -1,0 +1,28 @@
+import type { MikroORM } from "@mikro-orm/core"
+import { Effect, type Scope } from "effect"
+import { sessionsOf } from "./session.ts"
+import { makeTransactions, type Transactions } from "./transactions.ts"
+
+/** The name of the runtime's own database among the stores. */
+export const RUNTIME = "runtime"
+
+/** A database that holds events, deliveries, and what came of them. */
+export interface Store extends Transactions {
+  readonly name: string
+  readonly orm: MikroORM
+  readonly database: "sqlite" | "postgres"
+  /** The property that names whom an entity belongs to. */
+  readonly tenantProperty: string
+}
+
+/** Starts the writing of a store, until the scope closes. */
+export const makeStore = (parts: {
+  readonly name: string
+  readonly orm: MikroORM
+  readonly database: "sqlite" | "postgres"
+  readonly tenantProperty: string
+}): Effect.Effect<Store, never, Scope.Scope> =>
+  Effect.map(makeTransactions(parts.name, sessionsOf(parts.orm, parts.database)), (transactions) => ({
+    ...parts,
+    ...transactions,
+  }))

@@ -1,0 +1,139 @@
+import { type Cause, Deferred, Effect, Exit, Fiber, Queue, Schedule, type Scope } from "effect"
+import { type StoreFailed, storeFailed } from "./error.ts"
+import type { Session, Sessions } from "./session.ts"
+
+const QUEUED = 1024
+/** The most works of one transaction, and how long it takes more, in ms: others wait for its locks. */
+const GROUP = 32
+const GROUP_MS = 5
+
+/** The transactions of a store. */
+export interface Transactions {
+  /** Runs reading statements, each by itself. */
+  readonly read: <A>(operation: string, work: (session: Session) => Promise<A>) => Effect.Effect<A, StoreFailed>
+  /**
+   * Runs `work` once, in the next transaction, which several works share, each in a savepoint: what one throws takes back
+   * its own writes alone. Answers when it is committed.
+   */
+  readonly write: <A>(operation: string, work: (session: Session) => Promise<A>) => Effect.Effect<A, StoreFailed>
+}
+
+/** A work on its way into a transaction. */
+interface Waiting {
+  readonly operation: string
+  readonly work: (session: Session) => Promise<unknown>
+  readonly done: Deferred.Deferred<any, StoreFailed>
+  /** Its caller was interrupted: if it was not run yet, it never is. */
+  abandoned: boolean
+}
+
+/** What came of a group: an exit for each of the first works, or the error that took all of them back. */
+type Attempt =
+  | { readonly committed: true; readonly exits: ReadonlyArray<Exit.Exit<unknown, StoreFailed>> }
+  | { readonly committed: false; readonly tried: number; readonly cause: unknown }
+
+const whileLocked = Schedule.min([Schedule.exponential("1 millis"), Schedule.spaced("40 millis")]).pipe(
+  Schedule.jittered,
+  Schedule.upTo({ duration: "5 seconds" }),
+)
+
+/**
+ * Starts the writing of a store: a fiber that commits the works that wait together. When the scope closes, what is queued
+ * is written first.
+ */
+export const makeTransactions = Effect.fnUntraced(function* (
+  store: string,
+  sessions: Sessions,
+): Effect.fn.Return<Transactions, never, Scope.Scope> {
+  const queue = yield* Queue.bounded<Waiting, Cause.Done>(QUEUED)
+
+  const inSavepoint = async (session: Session, { operation, work }: Waiting) => {
+    await session.run("savepoint work")
+    try {
+      const answer = await work(session)
+      await session.run("release savepoint work")
+      return Exit.succeed(answer)
+    } catch (cause) {
+      await session.run("rollback to savepoint work")
+      await session.run("release savepoint work")
+      return Exit.fail(storeFailed(store, operation, cause))
+    }
+  }
+
+  const attempt = async (works: ReadonlyArray<Waiting>): Promise<Attempt> => {
+    let tried = 0
+    try {
+      const exits = await sessions.transaction(async (session) => {
+        const until = performance.now() + GROUP_MS
+        const done: Array<Exit.Exit<unknown, StoreFailed>> = []
+        for (const waiting of works) {
+          tried++
+          done.push(waiting.abandoned ? Exit.void : await inSavepoint(session, waiting))
+          if (performance.now() >= until) break
+        }
+        return done
+      })
+      return { committed: true, exits }
+    } catch (cause) {
+      return { committed: false, tried, cause }
+    }
+  }
+
+  const settle = (waiting: Waiting, exit: Exit.Exit<unknown, StoreFailed>): void => {
+    Deferred.doneUnsafe(waiting.done, exit)
+  }
+
+  /** Writes the first works of the backlog and takes them off it. */
+  const writeGroup = Effect.fnUntraced(function* (backlog: Array<Waiting>) {
+    const group = backlog.slice(0, GROUP)
+    const outcome = yield* Effect.promise(() => attempt(group)).pipe(
+      // Left half way, the transaction would stay open on its connection.
+      Effect.uninterruptible,
+      Effect.flatMap((done) => {
+        if (done.committed || done.tried > 0) return Effect.succeed(done)
+        const failed = storeFailed(store, group[0]!.operation, done.cause)
+        return failed.failure === "locked" ? Effect.fail(failed) : Effect.succeed(done)
+      }),
+      Effect.retry(whileLocked),
+      Effect.catch((cause) => Effect.succeed<Attempt>({ committed: false, tried: group.length, cause })),
+    )
+    if (outcome.committed) {
+      for (const [i, waiting] of backlog.splice(0, outcome.exits.length).entries()) settle(waiting, outcome.exits[i]!)
+      return
+    }
+    for (const waiting of backlog.splice(0, Math.max(outcome.tried, 1))) {
+      settle(waiting, Exit.fail(storeFailed(store, waiting.operation, outcome.cause)))
+    }
+  })
+
+  const backlog: Array<Waiting> = []
+  const loop = Effect.gen(function* () {
+    while (true) {
+      if (backlog.length === 0) backlog.push(...(yield* Queue.takeAll(queue)))
+      // What others are about to write joins this transaction: a commit costs far more than a turn of theirs.
+      yield* Effect.yieldNow
+      backlog.push(...(yield* Queue.clear(queue)))
+      yield* writeGroup(backlog)
+    }
+  })
+  const fiber = yield* Effect.forkScoped(Effect.catchTag(loop, "Done", () => Effect.void))
+  yield* Effect.addFinalizer(() => Queue.end(queue).pipe(Effect.andThen(Fiber.await(fiber))))
+
+  return {
+    read: (operation, work) =>
+      Effect.tryPromise({ try: () => work(sessions.any), catch: (cause) => storeFailed(store, operation, cause) }),
+    write: Effect.fnUntraced(function* (operation, work) {
+      const waiting: Waiting = { operation, work, done: Deferred.makeUnsafe(), abandoned: false }
+      if (!(yield* Queue.offer(queue, waiting))) {
+        return yield* storeFailed(store, operation, new Error("the store is closed"))
+      }
+      return yield* Deferred.await(waiting.done).pipe(
+        Effect.onInterrupt(() =>
+          Effect.sync(() => {
+            waiting.abandoned = true
+          }),
+        ),
+      )
+    }),
+  }
+})
