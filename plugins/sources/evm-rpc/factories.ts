@@ -101,14 +101,18 @@ export class Factories {
     return [...this.#used.values()].filter((factory) => !this.of(factory).followed)
   }
 
-  /** Adds a child; false if it is known. */
+  /** Adds a child, or learns that one was made earlier than was known; false if there is nothing new. */
   add(children: Children, child: Child): boolean {
-    if (this.#births.get(child.address)?.some(({ by }) => by === children) === true) return false
+    const known = this.#births.get(child.address)?.find(({ by }) => by === children)
+    if (known !== undefined) {
+      if (!isBefore(child, known)) return false
+      this.#remove(children, child.address)
+    }
     this.#insert(children, child)
     return true
   }
 
-  /** Adds a child that was found in the past, to be recorded with the next batch; false if it is known. */
+  /** The same for a child that is found in the past, to be recorded with the next batch. */
   addPast(children: Children, child: Child): boolean {
     const isNew = this.add(children, child)
     if (isNew) this.#records.push(recordOf(children, child))
@@ -178,12 +182,20 @@ export class Factories {
   }
 
   #pop(children: Children): string {
-    const { address } = children.list.pop()!
+    const { address } = children.list.at(-1)!
+    this.#remove(children, address)
+    return address
+  }
+
+  #remove(children: Children, address: string): void {
+    children.list.splice(
+      children.list.findLastIndex((child) => child.address === address),
+      1,
+    )
     children.changes++
     const others = this.#births.get(address)!.filter(({ by }) => by !== children)
     if (others.length === 0) this.#births.delete(address)
     else this.#births.set(address, others)
-    return address
   }
 }
 

@@ -102,6 +102,33 @@ describe("the audit of receipts", () => {
   )
 
   live(
+    "finds that a factory told of a contract earlier than was known, and what it logged from then on",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain()
+        .mine(49, () => [transfer(20, 1, 2, 1)])
+        .mine(1, () => [created(21), created(20), transfer(20, 1, 2, 1)])
+        .mine(29, () => [transfer(20, 1, 2, 1)])
+        .mine(1, () => [created(20), transfer(20, 1, 2, 1)])
+        .mine(120, () => [transfer(20, 1, 2, 1)])
+      const node = yield* simulatedNode(chain)
+      omit(node, 50)
+      const source = yield* makeSource({ ...audited, url: node.url, max_block_range: 50 })
+      const factory = { address: FACTORY, event: CREATED, param: "pool" }
+      const { driven } = yield* drive(source, {
+        interests: watching({ kind: "event", event: TRANSFER, address: { factory } }),
+      })
+      yield* until("all are found", () => driven.events.length === 121 && found(driven.late).length === 30)
+      assert.deepStrictEqual(found(driven.late), ["50:2", ...Array.from({ length: 29 }, (_, i) => `${51 + i}:0`)])
+      chain.mine(4, () => [transfer(20, 1, 2, 1)])
+      yield* until("the new place is recorded", () => driven.upTo === 204)
+      const places = driven.batches.flatMap(({ records = [] }) =>
+        records.flatMap(({ value, cursor }) => (value === addressOf(20) ? [cursor.primary] : [])),
+      )
+      assert.strictEqual(places.at(-1), 50)
+    }),
+  )
+
+  live(
     "waits at a provider that has other blocks, and finds nothing in blocks that are gone",
     Effect.gen(function* () {
       const chain = new SimulatedChain().mine(20, three)
