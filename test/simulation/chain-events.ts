@@ -2,12 +2,16 @@ import type { ChainView } from "../../server/devnet/simulated/view.ts"
 import type { Random } from "../../server/devnet/simulated/random.ts"
 import type { ChainEvent } from "./schedule.ts"
 import { DEEPEST } from "./setup.ts"
-import { nextLogs } from "./traffic.ts"
+import { nextLogs, nextLogsOfFactory } from "./traffic.ts"
 import type { World } from "./world.ts"
 
-/** Lets the chain grow. */
-export const mine = ({ chain }: World, random: Random, blocks: number): void => {
-  chain.mine(blocks, () => nextLogs(random))
+const logsIn = ({ providers }: World, random: Random) =>
+  providers === null ? nextLogs(random) : nextLogsOfFactory(random)
+
+/** Lets the chain grow, and time go on for those who serve it. */
+export const mine = (world: World, random: Random, blocks: number): void => {
+  world.providers?.step()
+  world.chain.mine(blocks, () => logsIn(world, random))
 }
 
 /** A fork that may be returned to: it parts from the chain no deeper than the journal reaches. */
@@ -26,7 +30,7 @@ export const happen = (world: World, random: Random, event: ChainEvent): ChainVi
   const depth = Math.min(event.depth, chain.head.number - 1)
   if (depth < 1) return null
   const before = chain.fork()
-  chain.reorg(depth, { length: depth + event.longer, logs: event.same ? "same" : () => nextLogs(random) })
+  chain.reorg(depth, { length: depth + event.longer, logs: event.same ? "same" : () => logsIn(world, random) })
   world.log(`${event._tag} of ${depth} blocks: head ${chain.head.number} ${chain.head.hash.slice(0, 10)}`)
   return event._tag === "Flip" ? before : null
 }

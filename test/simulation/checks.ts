@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import type { Life } from "./life.ts"
 import { emissionsOf, type Hit, hitsOf } from "./oracle.ts"
 import type { Receiver } from "./receivers.ts"
-import { CHANGING, GATED, MONITORS, NETWORK } from "./setup.ts"
+import type { Learned } from "./late-finds.ts"
+import { CHANGING, NETWORK } from "./setup.ts"
 import type { World } from "./world.ts"
 
 const timeOf =
@@ -12,24 +13,41 @@ const timeOf =
 
 type Emissions = ReadonlyArray<ReadonlyArray<Hit>>
 
-const computed = new WeakMap<World, { readonly head: string; readonly emissions: ReadonlyMap<string, Emissions> }>()
+const computed = new WeakMap<
+  World,
+  { readonly head: string; readonly learned: Learned | null; readonly emissions: ReadonlyMap<string, Emissions> }
+>()
 
 /** What each monitor that stays as it is tells of the chain as it is now. */
 const emissionsNow = (world: World): ReadonlyMap<string, Emissions> => {
   const head = world.chain.head.hash
+  const { learned } = world
   const known = computed.get(world)
-  if (known?.head === head) return known.emissions
+  if (known?.head === head && known.learned === learned) return known.emissions
   const logs = world.chain.canonicalLogs(1)
   const emissions = new Map(
-    MONITORS.map((monitor) => [monitor.id, emissionsOf(monitor, hitsOf(monitor, logs, timeOf(world)))]),
+    world.monitors.map((monitor) => {
+      const inTime = () =>
+        emissionsOf(
+          monitor,
+          hitsOf(monitor, logs, timeOf(world)).filter((hit) => !isMissing(world, hit)),
+        )
+      return [monitor.id, learned?.emissions.get(monitor.id) ?? inTime()]
+    }),
   )
-  computed.set(world, { head, emissions })
+  computed.set(world, { head, learned, emissions })
   return emissions
+}
+
+/** Whether a hit was never found, and need not be. */
+const isMissing = (world: World, { key, block, index }: Hit): boolean => {
+  if (world.learned === null || world.learned.keys.has(key)) return false
+  return world.mayBeMissing({ block, index, hash: key.split(" ")[1]! })
 }
 
 /** What is due to a sink by the monitors that stay as they are: groups of hits that are told together. */
 export const dueTo = (world: World, sink: string): Emissions =>
-  MONITORS.filter(({ sinks }) => sinks.includes(sink)).flatMap(({ id }) => emissionsNow(world).get(id)!)
+  world.monitors.filter(({ sinks }) => sinks.includes(sink)).flatMap(({ id }) => emissionsNow(world).get(id)!)
 
 const heldByKey = ({ held }: Receiver, violation: (text: string) => void) => {
   const byKey = new Map<string, { readonly id: string; readonly value: string }>()
@@ -64,7 +82,7 @@ export const checkTogether = (world: World, receiver: Receiver): void => {
   const told = new Map<string, { readonly match: string; readonly together: ReadonlyArray<string> }>()
   for (const [match, { key, together }] of receiver.held) told.set(key, { match, together })
   for (const emission of dueTo(world, id)) {
-    if (!GATED.has(emission[0]!.monitor)) continue
+    if (!world.gated.has(emission[0]!.monitor)) continue
     const keys = emission.map(({ key }) => key)
     for (const key of keys) {
       const found = told.get(key)
@@ -115,10 +133,11 @@ export const checkChanging = (
   for (const [key, { id }] of held) if (!possible.has(key)) violation(`not canonical: ${id}, ${key}`)
   const { effectiveFrom, above } = present
   if (effectiveFrom === null) return
-  for (const { key, block, index } of hitsOf({ ...CHANGING, above }, logs, timeOf(world))) {
+  for (const hit of hitsOf({ ...CHANGING, above }, logs, timeOf(world))) {
+    const { key, block, index } = hit
     const isBehind =
       block > effectiveFrom.primary || (block === effectiveFrom.primary && 2 ** 20 + index > effectiveFrom.secondary)
-    if (isBehind && !held.has(key)) {
+    if (isBehind && !held.has(key) && !isMissing(world, hit)) {
       violation(`lost: ${key} of block ${block}:${index}, behind ${JSON.stringify(effectiveFrom)}`)
     }
   }

@@ -7,7 +7,7 @@ import type { Random } from "../../server/devnet/simulated/random.ts"
 import type { ChainEvent, Event, LetterOperation, Round } from "./schedule.ts"
 import { CHANGING, monitorDefinition, NETWORK, sinkDefinition, SINKS } from "./setup.ts"
 import { startLife } from "./start-life.ts"
-import { hasLooked, isQuiet, waitFor, waitWhile } from "./waits.ts"
+import { hasLooked, isQuiet, unrest, waitFor, waitWhile } from "./waits.ts"
 import type { World } from "./world.ts"
 
 /** The secondary behind everything of a block. */
@@ -69,7 +69,12 @@ export class Driver {
     yield* this.#carryOut(event)
     if (!settles) return
     world.moods = calm
-    yield* waitFor(isQuiet(world, this.life), PATIENCE_MS.quiet)
+    const isCurrent = yield* waitFor(isQuiet(world, this.life), PATIENCE_MS.quiet)
+    // One node is well all the time.
+    if (!isCurrent && world.providers !== null)
+      world.violation(
+        `is not current although a node is well: ${yield* unrest(world, this.life)}, while ${world.providers.wrong}`,
+      )
   })
 
   /** The sinks come back when the runtime has seen where the chain went: what was told before may be gone by then. */
@@ -138,10 +143,9 @@ export class Driver {
           Effect.gen(function* () {
             const checkpoint = (yield* resources.networks)[0]?.checkpoint?.cursor.primary ?? 0
             if (checkpoint < 2) return
-            yield* resources.rewindNetwork(NETWORK, {
-              primary: Math.max(1, checkpoint - event.depth),
-              secondary: END_OF_BLOCK,
-            })
+            const primary = Math.max(1, checkpoint - event.depth)
+            world.takenBack.rewindBegins(primary)
+            yield* resources.rewindNetwork(NETWORK, { primary, secondary: END_OF_BLOCK })
           }),
         )
         return
@@ -171,10 +175,11 @@ export class Driver {
         return
       }
       case "StaleNode": {
-        world.node.chain = world.chain.fork()
+        const node = world.providers?.staleNode ?? world.nodes[0]!
+        node.chain = world.chain.fork()
         yield* this.#chain(event.events)
         yield* waitWhile(() => true, this.#random.between(0, 20))
-        world.node.chain = world.chain
+        node.chain = world.chain
       }
     }
   })

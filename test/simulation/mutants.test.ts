@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { MUTANTS } from "./mutants.ts"
+import { hasProviders } from "./providers.ts"
 import { runSeed } from "./run-seed.ts"
 
 /** A mutant is found within so many seeds; most show themselves in the first. */
@@ -13,6 +14,7 @@ describe("the simulation finds", () => {
       `that ${mutant.name}`,
       async () => {
         for (let seed = 1; seed <= MOST_SEEDS; seed++) {
+          if (mutant.needsProviders === true && !hasProviders(seed)) continue
           const violations = await runSeed(seed, { mutant })
           if (violations.some((violation) => mutant.shows.test(violation))) return
         }

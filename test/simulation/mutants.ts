@@ -1,19 +1,26 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type { DeliveryError, Delivery, SinkEvent, Storage } from "../../core/index.ts"
+import type { SourceRecord } from "../../core/plugin/source.ts"
 import type { DeliveryRow, NewMatch, Owner } from "../../core/storage/storage.ts"
 import type { Life } from "./life.ts"
-import { GATED } from "./setup.ts"
+import type { networkDefinition } from "./setup.ts"
 import type { World } from "./world.ts"
 
 type Service = Storage["Service"]
 type Deliver = (event: SinkEvent, delivery: Delivery) => Effect.Effect<void, DeliveryError>
+
+type NodesConfig = Parameters<typeof networkDefinition>[0]
 
 /** Breaks one rule of the runtime, in the layers that a test can put around it. */
 export interface Mutant {
   readonly name: string
   /** What is wrong when the rule is broken: no other violation counts. */
   readonly shows: RegExp
+  /** It is a rule about several nodes, and shows only in their worlds. */
+  readonly needsProviders?: boolean
+  /** What the network's config says of its nodes. */
+  readonly nodes?: (config: NodesConfig) => NodesConfig
   readonly storage?: (storage: Service, life: Life, world: World) => Partial<Service>
   readonly sink?: (deliver: Deliver, sink: string, world: World) => Deliver
 }
@@ -121,12 +128,12 @@ const staleWrites: Mutant = {
 const consumedEarly: Mutant = {
   name: "hits are consumed outside the transaction of their emission",
   shows: /lost: (burst|crowd|once)/,
-  storage: ({ mint, settle }) => ({
+  storage: ({ mint, settle }, _, world) => ({
     // As if the emission's rows were in memory alone.
     mint: (owner, input) =>
       Effect.tap(mint(owner, input), ({ rows }) => {
         const outcomes = rows
-          .filter(({ monitor }) => GATED.has(monitor))
+          .filter(({ monitor }) => world.gated.has(monitor))
           .map(({ seq }) => ({ seq, state: "delivered", attempts: 1, reason: null }) as const)
         return outcomes.length === 0 ? Effect.void : settle(owner, { outcomes, offered: [] })
       }),
@@ -197,6 +204,52 @@ const replayedAfterRetraction: Mutant = {
   }),
 }
 
+const lateDropped: Mutant = {
+  name: "a late find is dropped",
+  shows: /lost: (all|large|children|children-large) |does not show (all|large|children|children-large) /,
+  needsProviders: true,
+  storage: ({ mintLate }) => ({ mintLate: (owner, input) => mintLate(owner, { ...input, matches: [] }) }),
+}
+
+const everRecorded = perWorld(() => new Map<string, SourceRecord>())
+
+const childrenStay: Mutant = {
+  name: "contracts of a factory are not taken back",
+  shows: /not canonical:.*, children/,
+  needsProviders: true,
+  storage: ({ mint, records }, _, world) => {
+    const recorded = everRecorded(world)
+    return {
+      mint: (owner, input) => {
+        for (const { key, value } of input.forget ?? []) recorded.delete(`${key} ${value}`)
+        for (const record of input.records ?? []) recorded.set(`${record.key} ${record.value}`, record)
+        return mint(owner, input)
+      },
+      records: (network, page) =>
+        page.after === null
+          ? Effect.as(records(network, page), [...recorded.values()])
+          : Effect.as(records(network, page), []),
+    }
+  },
+}
+
+const leftOutBelieved: Mutant = {
+  name: "what a node leaves out is believed not to be",
+  shows: lateDropped.shows,
+  needsProviders: true,
+  nodes: ({ urls, ...rest }) => {
+    const { audit: _, ...config } = rest as Record<string, unknown>
+    return { urls, ...config }
+  },
+}
+
+const loneWitness: Mutant = {
+  name: "a fork is believed that no other node has",
+  shows: /is taken back, although that never left the chain/,
+  needsProviders: true,
+  nodes: ({ urls, ...rest }) => ({ urls: urls.slice(0, 1), ...rest }),
+}
+
 export const MUTANTS: ReadonlyArray<Mutant> = [
   lateOutcomes,
   neverOffered,
@@ -208,4 +261,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   oneLife,
   staleWrites,
   replayedAfterRetraction,
+  lateDropped,
+  childrenStay,
+  leftOutBelieved,
+  loneWitness,
 ]

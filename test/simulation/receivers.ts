@@ -1,15 +1,31 @@
 import { keyOf } from "./oracle.ts"
-import { GATED, type SinkSetup } from "./setup.ts"
+import type { SinkSetup } from "./setup.ts"
 
-/** A match as a body tells it. */
-export interface Member {
-  readonly id: string
-  readonly key: string
-  readonly monitor: string
+/** Where a log is. */
+export interface LogPlace {
   readonly block: number
   readonly hash: string
   readonly index: number
+}
+
+/** A match as a body tells it. */
+export interface Member extends LogPlace {
+  readonly id: string
+  readonly key: string
+  readonly monitor: string
   readonly value: string
+}
+
+/** What is known of the world, for a receiver to judge what it is told. */
+export interface Known {
+  /** Monitors that have a gate. */
+  readonly gated: ReadonlySet<string>
+  /** Whether some fork holds both blocks. */
+  readonly areOnOneFork: (hash: string, other: string) => boolean
+  /** Whether a match of the log may come late. */
+  readonly mayBeLate: (place: LogPlace) => boolean
+  readonly mayBeTakenBack: (place: LogPlace) => boolean
+  readonly heard: (place: LogPlace) => void
 }
 
 /** What a sink is told. */
@@ -66,16 +82,12 @@ export class Receiver {
   readonly #lives = new Map<string, { readonly life: number; readonly ended: boolean }>()
   /** The newest of what came first, since the last retraction. */
   #newest: Member | null = null
-  readonly #areOnOneFork: (hash: string, other: string) => boolean
+  readonly #world: Known
   readonly #violation: (text: string) => void
 
-  constructor(
-    setup: SinkSetup,
-    areOnOneFork: (hash: string, other: string) => boolean,
-    violation: (text: string) => void,
-  ) {
+  constructor(setup: SinkSetup, world: Known, violation: (text: string) => void) {
     this.setup = setup
-    this.#areOnOneFork = areOnOneFork
+    this.#world = world
     this.#violation = (text) => violation(`${setup.id}: ${text}`)
   }
 
@@ -91,6 +103,7 @@ export class Receiver {
     this.accepted.push(told)
     if (content.kind === "retracted") {
       this.#checkLife(told, content.match, true)
+      this.#checkTakenBack(told, content.match)
       this.held.delete(content.match)
       return
     }
@@ -103,6 +116,7 @@ export class Receiver {
     for (const member of members) {
       this.held.set(member.id, { ...member, together })
       this.known.set(member.id, member)
+      this.#world.heard(member)
     }
   }
 
@@ -130,10 +144,13 @@ export class Receiver {
   }
 
   #checkOrder({ id }: Told, members: ReadonlyArray<Member>, fresh: ReadonlyArray<Member>): void {
-    const isGated = GATED.has(members[0]!.monitor)
+    const isGated = this.#world.gated.has(members[0]!.monitor)
     // A part of what a gate told together stands where the whole stood, which does not show.
     if (isGated && this.setup.splits) return
-    const last = (isGated ? members : fresh).at(-1)!
+    const inOrder = (isGated ? members : fresh).filter((member) => !this.#world.mayBeLate(member))
+    // What a late hit may have completed comes when that is found.
+    if (inOrder.length === 0 || (isGated && inOrder.length < members.length)) return
+    const last = inOrder.at(-1)!
     const newest = this.#newest
     if (this.setup.isOrdered && newest !== null && comesBefore(last, newest)) {
       this.#violation(
@@ -143,12 +160,19 @@ export class Receiver {
     this.#newest = last
   }
 
+  /** What stands is never taken back; with a member of an emission, all of it is. */
+  #checkTakenBack({ id }: Told, match: string): void {
+    const member = this.known.get(match)
+    if (member === undefined || this.#world.gated.has(member.monitor) || this.#world.mayBeTakenBack(member)) return
+    this.#violation(`${id} of block ${member.block} is taken back, although that never left the chain`)
+  }
+
   #checkFork({ id }: Told, members: ReadonlyArray<Member>): void {
     if (this.missedRetraction) return
     let newest: Held | null = null
     for (const held of this.held.values()) if (newest === null || held.block > newest.block) newest = held
     const last = members.at(-1)!
-    if (newest === null || this.#areOnOneFork(last.hash, newest.hash)) return
+    if (newest === null || this.#world.areOnOneFork(last.hash, newest.hash)) return
     this.#violation(
       `${id} of block ${last.block} ${last.hash.slice(0, 8)} came while ${newest.block} ${newest.hash.slice(0, 8)} is held`,
     )

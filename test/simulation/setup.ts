@@ -1,4 +1,5 @@
 import { addressOf, TRANSFER } from "../../server/devnet/simulated/transfer.ts"
+import { CREATED, FACTORY } from "../support/factory.ts"
 
 /** The network of every simulation. */
 export const NETWORK = "net"
@@ -6,11 +7,17 @@ export const NETWORK = "net"
 /** The journal reaches back so many blocks; nothing is taken back from further behind. */
 export const JOURNAL_DEPTH = 60
 
+/** What is found late meets what its gate knows, as long as that is in the journal. */
+export const PROVIDER_JOURNAL_DEPTH = 1000
+
 /** The deepest that a fork or a rewind reaches back. */
 export const DEEPEST = 25
 
 /** The tokens that are watched: plain monitors listen to the first two, gated ones to the third. */
 export const TOKENS = { plain: 1, other: 2, gated: 3 } as const
+
+/** The contracts that the factory may make. */
+export const CHILDREN: ReadonlyArray<number> = [33, 34, 35, 36, 37, 38]
 
 /** How a sink is set up; receivers are judged by it. */
 export interface SinkSetup {
@@ -88,7 +95,8 @@ export interface GateSetup {
 /** A monitor in words that a definition is made of, and the oracle reads. */
 export interface MonitorSetup {
   readonly id: string
-  readonly tokens: ReadonlyArray<number>
+  /** Those that are watched, or the contracts of the factory. */
+  readonly tokens: ReadonlyArray<number> | "children"
   /** Only transfers of more than this. */
   readonly above: number | null
   readonly gate: GateSetup | null
@@ -96,7 +104,7 @@ export interface MonitorSetup {
 }
 
 /** Of a block in the simulated chain, in ms. */
-const BLOCK_MS = 12_000
+export const BLOCK_MS = 12_000
 
 /** Those that stay as they are: what each sink must hold of them is known exactly. */
 export const MONITORS: ReadonlyArray<MonitorSetup> = [
@@ -138,8 +146,19 @@ export const MONITORS: ReadonlyArray<MonitorSetup> = [
   },
 ]
 
-/** Monitors that have a gate. */
-export const GATED: ReadonlySet<string> = new Set(MONITORS.filter(({ gate }) => gate !== null).map(({ id }) => id))
+/** Those of a world of several providers. */
+export const PROVIDER_MONITORS: ReadonlyArray<MonitorSetup> = [
+  ...MONITORS.filter(({ id }) => ["all", "large", "burst", "once-each"].includes(id)),
+  { id: "children", tokens: "children", above: null, gate: null, sinks: ["plain", "batches", "parallel", "durable"] },
+  { id: "children-large", tokens: "children", above: 500, gate: null, sinks: ["hasty", "limited"] },
+  {
+    id: "children-burst",
+    tokens: "children",
+    above: null,
+    gate: { type: "threshold", count: 3, windowMs: 8 * BLOCK_MS, by: "from" },
+    sinks: ["plain", "durable-batches"],
+  },
+]
 
 /** The one that changes while a network runs. */
 export const CHANGING: MonitorSetup = {
@@ -150,10 +169,13 @@ export const CHANGING: MonitorSetup = {
   sinks: [CHANGING_SINK.id],
 }
 
+const addressesOf = ({ tokens }: Pick<MonitorSetup, "tokens">) =>
+  tokens === "children" ? { factory: { address: FACTORY, event: CREATED, param: "pool" } } : tokens.map(addressOf)
+
 export const monitorDefinition = ({ id, tokens, above, gate, sinks }: MonitorSetup, enabled = true) => ({
   id,
   network: NETWORK,
-  selector: { kind: "event", address: tokens.map(addressOf), event: TRANSFER },
+  selector: { kind: "event", address: addressesOf({ tokens }), event: TRANSFER },
   predicate: above === null ? null : `args.value > ${above}`,
   ...(gate === null
     ? {}
@@ -177,9 +199,10 @@ export const sinkDefinition = ({ id, policies }: SinkSetup, version = 0) => ({
   ...policies,
 })
 
-export const networkDefinition = (url: string) => ({
+/** @param nodes what its config says of them */
+export const networkDefinition = (nodes: { readonly urls: ReadonlyArray<string> }, journalDepth = JOURNAL_DEPTH) => ({
   id: NETWORK,
   module: "evm-rpc",
-  config: { chain_id: 1, urls: [url], confirmations: 0, start: 1, poll_interval_ms: 40 },
-  journalDepth: JOURNAL_DEPTH,
+  config: { chain_id: 1, confirmations: 0, start: 1, poll_interval_ms: 40, ...nodes },
+  journalDepth,
 })

@@ -1,4 +1,4 @@
-import { Context, Effect, Fiber, Layer, Logger, References, Schema, Scope, Stream } from "effect"
+import { Context, Effect, Fiber, identity, Layer, Logger, References, Schema, Scope, Stream } from "effect"
 import {
   Blockwatcher,
   DeadLetters,
@@ -12,6 +12,7 @@ import {
   type SourcePlugin,
   Storage,
 } from "../../core/index.ts"
+import { Egress } from "../../core/plugin/egress.ts"
 import evmRpc from "../../plugins/sources/evm-rpc/index.ts"
 import { type Reaction, reactionOf } from "./faults.ts"
 import { Life } from "./life.ts"
@@ -19,10 +20,11 @@ import { type Content, readBody } from "./receivers.ts"
 import {
   CHANGING,
   CHANGING_SINK,
-  MONITORS,
+  JOURNAL_DEPTH,
   monitorDefinition,
   NETWORK,
   networkDefinition,
+  PROVIDER_JOURNAL_DEPTH,
   sinkDefinition,
   SINKS,
 } from "./setup.ts"
@@ -35,17 +37,31 @@ const DRAIN_MS = 2_000
 /** What a receiver answers that wants nothing more at all. */
 const GONE: Reaction = { delayMs: 0, accepts: false, error: new Permanent({ reason: "simulated", gone: true }) }
 
+/** So many times earlier than it asks for, a source of several nodes gives up a request: its timers are the machine's. */
+const HASTE = 100
+
+/** The way out of a source whose nodes may hang. */
+const hasty = (egress: Egress["Service"]): Egress["Service"] => ({
+  request: (request) => egress.request({ ...request, timeoutMs: request.timeoutMs / HASTE }),
+  openSocket: (request) => egress.openSocket({ ...request, timeoutMs: request.timeoutMs / HASTE }),
+})
+
 /** A source that reads nothing more once its runtime is dead, and tells nothing while it is frozen. */
-const mortal = (plugin: SourcePlugin, life: Life): SourcePlugin => ({
+const mortal = (plugin: SourcePlugin, life: Life, world: World): SourcePlugin => ({
   ...plugin,
   make: (config) =>
-    Effect.map(plugin.make(config), (source) => ({
-      ...source,
-      run: (run) =>
-        Effect.flatMap(Effect.raceFirst(source.run(run), Effect.as(life.died, null)), (outcome) =>
-          outcome === null ? Effect.never : Effect.as(life.proceeds, outcome),
-        ),
-    })),
+    plugin.make(config).pipe(
+      world.providers === null ? identity : Effect.updateService(Egress, hasty),
+      Effect.map((source) => ({
+        ...source,
+        run: (run) => {
+          world.providers?.runBegins(run.resume.anchors.map(({ primary }) => primary))
+          return Effect.flatMap(Effect.raceFirst(source.run(run), Effect.as(life.died, null)), (outcome) =>
+            outcome === null ? Effect.never : Effect.as(life.proceeds, outcome),
+          )
+        },
+      })),
+    ),
 })
 
 /** A delivery for a person who reads a trace. */
@@ -128,7 +144,7 @@ export const startLife = (world: World): Effect.Effect<Life> =>
     const build = Layer.build(
       Blockwatcher.layer({
         storage: Layer.succeed(Storage, simulatedStorage(storage, life, world)),
-        plugins: [mortal(evmRpc, life), simulatedSink(life, world)],
+        plugins: [mortal(evmRpc, life, world), simulatedSink(life, world)],
         ...(life.number > 1 ? {} : { resources: definitions(world) }),
         settings: { drainTimeoutMs: DRAIN_MS, journalDepth: 1024 },
       }),
@@ -159,8 +175,13 @@ export const startLife = (world: World): Effect.Effect<Life> =>
     return life
   }).pipe(Effect.orDie)
 
+const nodesOf = ({ nodes, providers, mutant }: World) => {
+  const config = providers?.config ?? { urls: nodes.map(({ url }) => url) }
+  return mutant?.nodes?.(config) ?? config
+}
+
 const definitions = (world: World) => ({
-  networks: [networkDefinition(world.node.url)],
+  networks: [networkDefinition(nodesOf(world), world.providers === null ? JOURNAL_DEPTH : PROVIDER_JOURNAL_DEPTH)],
   sinks: [...SINKS, CHANGING_SINK].map((sink) => sinkDefinition(sink)),
-  monitors: [...MONITORS, CHANGING].map((monitor) => monitorDefinition(monitor)),
+  monitors: [...world.monitors, CHANGING].map((monitor) => monitorDefinition(monitor)),
 })

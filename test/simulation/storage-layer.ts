@@ -108,7 +108,10 @@ export const simulatedStorage = (real: Service, life: Life, world: World): Servi
           Effect.andThen(
             world.rewinding,
             Effect.sync(() => {
-              if (rewound.to !== null) world.minted = rewound.to.primary
+              if (rewound.to !== null) {
+                world.minted = rewound.to.primary
+                world.takenBack.rewindEnds(rewound.to.primary)
+              }
               // What a paused sink was to take back died unsent: its receiver does not see that the network went back.
               beginOrder()
             }),

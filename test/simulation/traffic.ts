@@ -1,7 +1,8 @@
+import { created } from "../support/factory.ts"
 import { transfer, transfer721 } from "../../server/devnet/simulated/transfer.ts"
 import type { LogSpec } from "../../server/devnet/simulated/view.ts"
 import type { Random } from "../../server/devnet/simulated/random.ts"
-import { TOKENS } from "./setup.ts"
+import { CHILDREN, TOKENS } from "./setup.ts"
 
 const NOBODY = 99
 
@@ -13,3 +14,18 @@ export const nextLogs = (random: Random): ReadonlyArray<LogSpec> =>
     if (random.chance(0.05)) return transfer721(token, from, to, random.between(1, 1000))
     return transfer(random.chance(0.05) ? NOBODY : token, from, to, random.between(0, 1000))
   })
+
+/** Those of a block in a world with a factory: it makes contracts, some again, and what they log comes before or behind that. */
+export const nextLogsOfFactory = (random: Random): ReadonlyArray<LogSpec> => {
+  const made = (): LogSpec => {
+    const log = created(random.pick(CHILDREN))
+    return random.chance(0.1) ? { ...log, data: "0x" } : log
+  }
+  const moved = (): LogSpec =>
+    transfer(random.pick(CHILDREN), random.between(1, 3), random.between(1, 3), random.between(0, 1000))
+  return random.shuffle([
+    ...nextLogs(random),
+    ...(random.chance(0.12) ? [made()] : []),
+    ...Array.from({ length: random.pick([0, 0, 1, 1, 2]) }, moved),
+  ])
+}

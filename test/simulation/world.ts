@@ -3,13 +3,16 @@ import { SimulatedChain } from "../../server/devnet/simulated/chain.ts"
 import { type SimulatedNode, simulatedNode } from "../../server/devnet/simulated/node.ts"
 import type { ChainView } from "../../server/devnet/simulated/view.ts"
 import { rpcFault } from "./faults.ts"
+import type { Learned } from "./late-finds.ts"
 import type { Life } from "./life.ts"
 import { calm, type Moods } from "./moods.ts"
 import type { Mutant } from "./mutants.ts"
 import { Points } from "./points.ts"
 import { Random } from "../../server/devnet/simulated/random.ts"
-import { type Member, Receiver } from "./receivers.ts"
-import { CHANGING_SINK, GATED, SINKS } from "./setup.ts"
+import { lineupOf, Providers } from "./providers.ts"
+import { type Member, type LogPlace, Receiver } from "./receivers.ts"
+import { CHANGING_SINK, type MonitorSetup, MONITORS, PROVIDER_MONITORS, SINKS } from "./setup.ts"
+import { TakenBack } from "./taken-back.ts"
 
 interface Place {
   readonly primary: number
@@ -27,7 +30,14 @@ export class World {
   readonly seed: number
   readonly path: string
   readonly chain: SimulatedChain
-  readonly node: SimulatedNode
+  readonly nodes: ReadonlyArray<SimulatedNode>
+  /** What makes the nodes fail and lie; null in a world with a single node. */
+  readonly providers: Providers | null
+  /** Those that stay as they are: what each sink must hold of them is known. */
+  readonly monitors: ReadonlyArray<MonitorSetup>
+  /** Monitors that have a gate. */
+  readonly gated: ReadonlySet<string>
+  readonly takenBack: TakenBack
   readonly mutant: Mutant | null
   readonly points = new Points()
   readonly receivers: ReadonlyMap<string, Receiver>
@@ -39,6 +49,8 @@ export class World {
   readonly holders = new Map<string, Life>()
   readonly forks: Array<ChainView> = []
   moods: Moods = calm
+  /** What the runtime was last seen to show, where only that tells what its gates let through. */
+  learned: Learned | null = null
   /** Who may claim the network whoever holds it. */
   preferred: Life | null = null
   /** Who claimed it last. */
@@ -58,30 +70,70 @@ export class World {
   constructor(options: {
     readonly seed: number
     readonly path: string
-    readonly node: SimulatedNode
+    readonly nodes: ReadonlyArray<SimulatedNode>
     readonly chain: SimulatedChain
     readonly mutant: Mutant | null
     readonly trace: ((text: string) => void) | null
   }) {
-    const { seed, path, node, chain, mutant, trace } = options
+    const { seed, path, nodes, chain, mutant, trace } = options
     this.seed = seed
     this.path = path
-    this.node = node
+    this.nodes = nodes
     this.chain = chain
     this.mutant = mutant
     this.#trace = trace
-    const random = new Random(seed, "rpc")
-    node.fault = () => rpcFault(this.moods, random)
+    const lineup = lineupOf(seed)
+    this.providers =
+      lineup === null ? null : new Providers({ seed, lineup, chain, nodes, log: (text) => this.log(text) })
+    this.monitors = lineup === null ? MONITORS : PROVIDER_MONITORS
+    this.gated = new Set(this.monitors.filter(({ gate }) => gate !== null).map(({ id }) => id))
+    this.takenBack = new TakenBack(chain)
+    if (lineup === null) {
+      const random = new Random(seed, "rpc")
+      for (const node of nodes) node.fault = () => rpcFault(this.moods, random)
+    }
     this.receivers = new Map(
-      [...SINKS, CHANGING_SINK].map((setup) => [
-        setup.id,
-        new Receiver(
-          setup,
-          (a, b) => chain.areOnOneFork(a, b),
-          (text) => this.violation(text),
-        ),
-      ]),
+      [...SINKS, CHANGING_SINK].map((setup) => [setup.id, new Receiver(setup, this, (text) => this.violation(text))]),
     )
+  }
+
+  /** Whether some fork holds both blocks: one of the chain's, or one that a node invented. */
+  areOnOneFork(hash: string, other: string): boolean {
+    return this.chain.areOnOneFork(hash, other) || (this.providers?.areOnOneInventedFork(hash, other) ?? false)
+  }
+
+  /** Whether a match of a log may be told late: in no order with others, and behind checkpoints. */
+  mayBeLate({ hash, index }: LogPlace): boolean {
+    return this.providers?.mayBeLate(hash, index) ?? false
+  }
+
+  /** Whether a log may never be found. */
+  mayBeMissing({ hash, index }: LogPlace): boolean {
+    return this.providers?.mayBeMissing(hash, index) ?? false
+  }
+
+  get hasLateFinds(): boolean {
+    return this.providers?.lineup.audit ?? false
+  }
+
+  /** Whether there was a reason to take back what a block held. */
+  mayBeTakenBack(place: LogPlace): boolean {
+    const isInvented = this.chain.byHash(place.hash) === undefined
+    return isInvented || this.takenBack.has(place) || this.#isContested(place.block, place.block)
+  }
+
+  /** Whether blocks of such numbers may have been taken back. */
+  wereTakenBack(from: number, to: number): boolean {
+    return this.takenBack.hasAny(from, to) || this.#isContested(from, to)
+  }
+
+  #isContested(from: number, to: number): boolean {
+    return this.providers?.isContested(from, to) ?? false
+  }
+
+  /** A match of a log was told. */
+  heard({ hash, index }: LogPlace): void {
+    this.providers?.heard(hash, index)
   }
 
   get isTraced(): boolean {
@@ -129,8 +181,9 @@ export class World {
     const checkpoint = this.#checkpoint
     const { id, holdsCheckpoint } = receiver.setup
     if (checkpoint === null || !holdsCheckpoint) return
-    for (const { id: match, block, index, monitor } of members) {
-      if (GATED.has(monitor) || this.isLetter(id, match)) continue
+    for (const member of members) {
+      const { id: match, block, index, monitor } = member
+      if (this.gated.has(monitor) || this.isLetter(id, match) || this.mayBeLate(member)) continue
       const place = { primary: block, secondary: FIRST_LOG + index }
       if (!isAtOrBefore(place, checkpoint)) continue
       this.violation(`${id}: ${monitor} ${block}:${index} is sent, behind the checkpoint ${JSON.stringify(checkpoint)}`)
@@ -138,7 +191,7 @@ export class World {
   }
 }
 
-/** A chain with its node, and receivers; nothing runs yet. */
+/** A chain with its nodes, and receivers; nothing runs yet. */
 export const makeWorld = (options: {
   readonly seed: number
   readonly path: string
@@ -147,6 +200,6 @@ export const makeWorld = (options: {
 }): Effect.Effect<World, never, Scope.Scope> =>
   Effect.gen(function* () {
     const chain = new SimulatedChain({ seed: `${options.seed}` })
-    const node = yield* simulatedNode(chain)
-    return new World({ ...options, chain, node })
+    const nodes = yield* Effect.forEach(Array(lineupOf(options.seed)?.nodes ?? 1).keys(), () => simulatedNode(chain))
+    return new World({ ...options, chain, nodes })
   })
