@@ -6,12 +6,12 @@ import { nextLogs, nextLogsOfFactory } from "./traffic.ts"
 import type { World } from "./world.ts"
 
 const logsIn = ({ providers }: World, random: Random) =>
-  providers === null ? nextLogs(random) : nextLogsOfFactory(random)
+  providers === null ? () => nextLogs(random) : (block: number) => nextLogsOfFactory(random, block)
 
 /** Lets the chain grow, and time go on for those who serve it. */
 export const mine = (world: World, random: Random, blocks: number): void => {
   world.providers?.step()
-  world.chain.mine(blocks, () => logsIn(world, random))
+  world.chain.mine(blocks, logsIn(world, random))
 }
 
 /** A fork that may be returned to: it parts from the chain no deeper than the journal reaches. */
@@ -30,7 +30,7 @@ export const happen = (world: World, random: Random, event: ChainEvent): ChainVi
   const depth = Math.min(event.depth, chain.head.number - 1)
   if (depth < 1) return null
   const before = chain.fork()
-  chain.reorg(depth, { length: depth + event.longer, logs: event.same ? "same" : () => logsIn(world, random) })
+  chain.reorg(depth, { length: depth + event.longer, logs: event.same ? "same" : logsIn(world, random) })
   world.log(`${event._tag} of ${depth} blocks: head ${chain.head.number} ${chain.head.hash.slice(0, 10)}`)
   return event._tag === "Flip" ? before : null
 }

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { flipBack, happen, mine } from "./chain-events.ts"
+import { findLate } from "./late-finds.ts"
 import { keyOfLetter, listLetters } from "./letters.ts"
 import type { Life, Parts } from "./life.ts"
 import { away, calm } from "./moods.ts"
@@ -70,8 +71,10 @@ export class Driver {
     if (!settles) return
     world.moods = calm
     const isCurrent = yield* waitFor(isQuiet(world, this.life), PATIENCE_MS.quiet)
+    if (world.providers === null) return
     // One node is well all the time.
-    if (!isCurrent && world.providers !== null)
+    if (isCurrent) yield* findLate(world, this.life)
+    else
       world.violation(
         `is not current although a node is well: ${yield* unrest(world, this.life)}, while ${world.providers.wrong}`,
       )

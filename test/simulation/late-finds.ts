@@ -6,8 +6,11 @@ import { CHANGING, type GateSetup, type MonitorSetup, NETWORK } from "./setup.ts
 import { waitFor } from "./waits.ts"
 import type { World } from "./world.ts"
 
-/** The longest that a runtime may take to find what was left out, when all nodes are well, in ms of the machine. */
+/** The longest that a runtime may take to find what was left out while a node is well, in ms of the machine. */
 const FIND_MS = 5_000
+
+/** Blocks this close to the head are not compared with their receipts yet. */
+export const AUDIT_LAG = 3
 
 /** What a runtime shows of its matches, where what its gates let through depends on when hits were found. */
 export interface Learned {
@@ -111,20 +114,24 @@ export const learn = Effect.fnUntraced(function* (world: World, life: Life) {
   }
 }, Effect.orDie)
 
-/** Waits until what nodes left out is found. */
+/** Waits until what nodes left out is found; what is not is wrong. */
 export const findLate = Effect.fnUntraced(function* (world: World, life: Life) {
   if (!world.hasLateFinds) return
   const due = world.monitors
     .filter((monitor) => !isGated(monitor))
     .flatMap((monitor) => canonicalHits(world, monitor))
+    .filter((hit) => hit.block <= world.chain.head.number - AUDIT_LAG)
     .filter((hit) => world.mayBeLate(placeOf(hit)) && !world.mayBeMissing(placeOf(hit)))
+  let left = due
   const areFound = Effect.map(readItems(life), (items) => {
     const keys = new Set(items.map(({ key }) => key))
-    return due.every(({ key }) => keys.has(key))
+    left = due.filter(({ key }) => !keys.has(key))
+    return left.length === 0
   })
   yield* waitFor(
     Effect.orElseSucceed(areFound, () => false),
     FIND_MS,
   )
   world.log(`${due.length} matches may have been found late`)
+  for (const { key, block } of left) world.violation(`lost: ${key} of block ${block}, which a node left out`)
 })

@@ -7,7 +7,7 @@ import { checkChanging, checkFeed, checkHeld, checkTogether } from "./checks.ts"
 import { mine } from "./chain-events.ts"
 import { fastClock } from "./clock.ts"
 import { Driver } from "./drive.ts"
-import { findLate, learn } from "./late-finds.ts"
+import { AUDIT_LAG, findLate, learn } from "./late-finds.ts"
 import { keyOfLetter, listLetters } from "./letters.ts"
 import { calm } from "./moods.ts"
 import type { Mutant } from "./mutants.ts"
@@ -27,9 +27,6 @@ const QUIET_MS = 10_000
 
 /** Blocks of which some are too far from the head to be read one by one. */
 const PAST = [70, 130] as const
-
-/** More blocks than the audit keeps behind the head. */
-const AUDIT_LAG = 4
 
 const FOLDER = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 

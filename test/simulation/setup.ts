@@ -16,8 +16,8 @@ export const DEEPEST = 25
 /** The tokens that are watched: plain monitors listen to the first two, gated ones to the third. */
 export const TOKENS = { plain: 1, other: 2, gated: 3 } as const
 
-/** The contracts that the factory may make. */
-export const CHILDREN: ReadonlyArray<number> = [33, 34, 35, 36, 37, 38]
+/** Contracts that the factory makes have this number, or a greater one. */
+export const FIRST_CHILD = 1000
 
 /** How a sink is set up; receivers are judged by it. */
 export interface SinkSetup {
