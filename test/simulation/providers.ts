@@ -116,6 +116,7 @@ export class Providers {
     const { audit, socket } = this.lineup
     return {
       urls: this.nodes.map(({ url }) => url),
+      poll_interval_ms: 100,
       ...(audit ? { audit: "receipts" as const } : {}),
       ...(socket ? { ws_url: this.nodes.at(-1)!.wsUrl } : {}),
     }
