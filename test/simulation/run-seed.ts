@@ -25,8 +25,8 @@ export interface Options {
 /** The longest that a runtime may take to finish when nothing is in its way any more, in ms of the machine. */
 const QUIET_MS = 10_000
 
-/** Rounds of a world of several providers, each of which costs more: so it takes as long as any other. */
-const PROVIDER_ROUNDS = 13
+/** Left to worlds of one node: a round costs more where there are several, and these have nothing to do with them. */
+const ABOUT_SINKS: ReadonlySet<string> = new Set(["PutSink", "PauseSink", "Letters"])
 
 /** Blocks of which some are too far from the head to be read one by one. */
 const PAST = [70, 130] as const
@@ -105,8 +105,9 @@ const play = Effect.fnUntraced(function* (world: World) {
   const driver = new Driver(world, random)
   mine(world, random, world.providers === null ? random.between(1, 20) : random.between(...PAST))
   yield* driver.start
-  const rounds = scheduleOf(world.seed)
-  for (const round of world.providers === null ? rounds : rounds.slice(0, PROVIDER_ROUNDS)) yield* driver.round(round)
+  for (const round of scheduleOf(world.seed)) {
+    if (world.providers === null || !ABOUT_SINKS.has(round.event._tag)) yield* driver.round(round)
+  }
   world.moods = calm
   mine(world, random, Math.max(1, BLOCKS - world.chain.head.number))
   world.providers?.heal()
