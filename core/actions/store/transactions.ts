@@ -121,7 +121,10 @@ export const makeTransactions = Effect.fnUntraced(function* (
 
   return {
     read: (operation, work) =>
-      Effect.tryPromise({ try: () => work(sessions.any), catch: (cause) => storeFailed(store, operation, cause) }),
+      Effect.tryPromise({ try: () => work(sessions.any), catch: (cause) => storeFailed(store, operation, cause) }).pipe(
+        // Left half way, a statement would be under way when the connections are closed.
+        Effect.uninterruptible,
+      ),
     write: Effect.fnUntraced(function* (operation, work) {
       const waiting: Waiting = { operation, work, done: Deferred.makeUnsafe(), abandoned: false }
       if (!(yield* Queue.offer(queue, waiting))) {

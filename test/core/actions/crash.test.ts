@@ -5,6 +5,7 @@ import { EventStore } from "../../../core/actions/event-store.ts"
 import { Provider } from "../../../core/actions/provider.ts"
 import { layerPostgres } from "../../../core/storage/postgres.ts"
 import { layerSqlite } from "../../../core/storage/sqlite/layer.ts"
+import { isSoak } from "../../system/seed.ts"
 import { postgresServer } from "../storage/postgres/server.ts"
 import { waitUntil } from "../../support/scripted-source.ts"
 import { databaseFiles } from "../storage/sqlite/files.ts"
@@ -123,10 +124,11 @@ const makeAction = (provider: PaymentProvider, repeat: "keyed" | "never", proces
 /** Lives end before one statement more each; answers after how many none was left to end before. */
 const crashEverywhere = Effect.fnUntraced(function* (
   make: () => Crashing | Promise<Crashing>,
+  every: number,
   repeat: "keyed" | "never",
   check: (provider: PaymentProvider, parked: boolean, rows: ReadonlyArray<any>, at: number) => void,
 ) {
-  for (let at = 1; ; at++) {
+  for (let at = 1; ; at += isSoak ? 1 : every) {
     const { world } = yield* Effect.promise(async () => make())
     const provider = new PaymentProvider()
     const crashed = yield* Effect.scoped(
@@ -177,13 +179,14 @@ const NEVER = { balance: "0", credits: 0, noted: 0 }
 const plain = ([row]: ReadonlyArray<any>) => ({ ...row, credits: Number(row.credits), noted: Number(row.noted) })
 
 describe.each([
-  ["the runtime's own SQLite database", sqliteOwn],
-  ["another SQLite database", sqliteAnother],
-  ["the runtime's own PostgreSQL database", postgresOwn],
-] as const)("a process that ends at any statement of a run, over %s", (_, make) => {
+  ["the runtime's own SQLite database", sqliteOwn, 1],
+  ["another SQLite database", sqliteAnother, 2],
+  // A server takes its time to make a database.
+  ["the runtime's own PostgreSQL database", postgresOwn, 3],
+] as const)("a process that ends at any statement of a run, over %s", (_, make, every) => {
   it.live("leaves every effect made once, in the database and at the provider", () =>
     Effect.gen(function* () {
-      const steps = yield* crashEverywhere(make, "keyed", ({ effects }, parked, rows, at) => {
+      const steps = yield* crashEverywhere(make, every, "keyed", ({ effects }, parked, rows, at) => {
         assert.deepStrictEqual([parked, plain(rows)], [false, ONCE], `at ${at}`)
         assert.strictEqual(effects.size, 1, `at ${at}`)
       })
@@ -194,12 +197,12 @@ describe.each([
   it.live("leaves a call that may never be repeated sent at most once, and parks it when nobody knows", () =>
     Effect.gen(function* () {
       let unknown = 0
-      yield* crashEverywhere(make, "never", ({ requests }, parked, rows, at) => {
+      yield* crashEverywhere(make, every, "never", ({ requests }, parked, rows, at) => {
         if (parked) unknown++
         assert.deepStrictEqual(plain(rows), parked ? NEVER : ONCE, `at ${at}`)
         assert.isAtMost(requests.length, 1, `at ${at}`)
       })
-      assert.isAbove(unknown, 0)
+      if (every === 1) assert.isAbove(unknown, 0)
     }),
   )
 })
