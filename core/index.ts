@@ -3,7 +3,14 @@ export { Action, type ActionContext, type Calls, type EventOf, type Subscription
 export { Actions } from "./actions/actions.ts"
 export { DefinitionInvalid } from "./actions/definition-invalid.ts"
 export type { EmitOptions } from "./actions/emit.ts"
-export { DeliveryNotFound, DeliveryRefused, EmitRefused } from "./actions/error.ts"
+export {
+  ActionNotFound,
+  DeliveryNotFound,
+  DeliveryRefused,
+  EmitRefused,
+  InvalidCursor,
+  ResultInvalid,
+} from "./actions/error.ts"
 export { EventStore, type EventStoreOptions, PrepareFailed } from "./actions/event-store.ts"
 export { type EmittedEvent, EventType } from "./actions/event-type.ts"
 export { InvalidPayload } from "./actions/invalid-payload.ts"

@@ -7,7 +7,7 @@ import type { Services } from "./graphql/context.ts"
 import { GRAPHQL_PATH, makeYoga } from "./graphql/yoga.ts"
 import { makeGraphiql, wantsGraphiql } from "./http/graphiql.ts"
 import { guard, isJson, isLoopback, notJson } from "./http/guard.ts"
-import { healthBody, isReady } from "./http/health.ts"
+import { actionsHealth, healthBody, isReady } from "./http/health.ts"
 import { metricsBody, METRICS_TYPE } from "./http/metrics.ts"
 import { sendJson, sendRefusal, sendText } from "./http/reply.ts"
 import { tokenCheck, unauthenticated } from "./http/token.ts"
@@ -85,14 +85,14 @@ const make = Effect.fnUntraced(function* (options: GraphqlServerOptions) {
       case GRAPHQL_PATH:
         return yield* graphql(request, response)
       case "/healthz":
-        return sendJson(response, 200, healthBody(yield* blockwatcher.health))
+        return sendJson(response, 200, healthBody(yield* blockwatcher.health, yield* actionsHealth))
       case "/metrics": {
         if (!checkToken(request.headers.authorization)) return sendRefusal(response, unauthenticated)
         return sendText(response, METRICS_TYPE, yield* metricsBody)
       }
       case "/readyz": {
         const health = yield* blockwatcher.health
-        return sendJson(response, isReady(health) ? 200 : 503, healthBody(health))
+        return sendJson(response, isReady(health) ? 200 : 503, healthBody(health, yield* actionsHealth))
       }
       case "/":
         response.writeHead(302, { location: GRAPHQL_PATH })

@@ -19,7 +19,8 @@ export interface Registry {
   readonly subscribed: (action: string, type: string) => Subscribed | undefined
 }
 
-const typeOf = (subscription: Subscription): string =>
+/** The type of the events that a subscription brings. */
+export const typeOf = (subscription: Subscription): string =>
   subscription.kind === "event" ? subscription.name : matchType(subscription.monitor)
 
 const add = (map: Map<string, Array<string>>, key: string, name: string): void => {

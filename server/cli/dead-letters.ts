@@ -1,24 +1,14 @@
-import { Console, Effect, Option } from "effect"
+import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { readAddress } from "./dead-letters/address.ts"
-import { CommandFailed } from "./dead-letters/command-failed.ts"
+import { CommandFailed } from "./client/command-failed.ts"
+import { common, each, print, send } from "./client/command.ts"
+import { oneLine } from "./client/one-line.ts"
+import { table } from "./client/table.ts"
 import { DISCARD, DISCARD_ALL, type Letter, LIST, OFFER, REPLAY, REPLAY_ALL } from "./dead-letters/operations.ts"
-import { oneLine } from "./dead-letters/one-line.ts"
-import { table } from "./dead-letters/table.ts"
 
 const network = Flag.String("network").pipe(Flag.withDescription("The network whose dead letters are meant."))
 const sink = Flag.String("sink").pipe(Flag.withDescription("Only letters to this sink."))
 const monitor = Flag.String("monitor").pipe(Flag.withDescription("Only letters of this monitor."), Flag.optional)
-
-const common = {
-  url: Flag.String("url").pipe(
-    Flag.withDescription(
-      "The server's GraphQL; unless given, as BLOCKWATCHER_HOST and BLOCKWATCHER_PORT say (http://127.0.0.1:4000/graphql). Its token is read from BLOCKWATCHER_API_TOKEN.",
-    ),
-    Flag.optional,
-  ),
-  json: Flag.Boolean("json").pipe(Flag.withDescription("Prints JSON."), Flag.withDefault(false)),
-}
 
 const kinds = {
   kind: Flag.Literals("kind", ["match", "retracted"]).pipe(
@@ -41,21 +31,6 @@ const ids = Argument.String("id").pipe(
   Argument.variadic(),
 )
 
-type Operation = typeof LIST | typeof REPLAY | typeof REPLAY_ALL | typeof DISCARD | typeof DISCARD_ALL | typeof OFFER
-
-/** Asks the server; variables that are not set are left out. */
-const send = Effect.fnUntraced(function* <O extends Operation>(
-  url: Option.Option<string>,
-  { query, shape }: O,
-  variables: Readonly<Record<string, Option.Option<unknown>>>,
-) {
-  const address = yield* readAddress(url)
-  // The client takes a while to load, which the help text need not wait for.
-  const { ask } = yield* Effect.promise(() => import("./dead-letters/ask.ts"))
-  const set = Object.entries(variables).flatMap(([name, value]) => (Option.isSome(value) ? [[name, value.value]] : []))
-  return (yield* ask(address, { query, variables: Object.fromEntries(set) }, shape)) as O["shape"]["Type"]
-})
-
 /** What is meant: the letters that are named, or all that a filter shows. */
 const target = Effect.fnUntraced(function* (
   named: ReadonlyArray<string>,
@@ -70,8 +45,6 @@ const target = Effect.fnUntraced(function* (
   }
   return all
 })
-
-const print = (json: boolean, value: unknown, text: string) => Console.log(json ? JSON.stringify(value, null, 2) : text)
 
 const HEADING = ["ID", "DIED", "SINK", "MONITOR", "KIND", "AT", "ATTEMPTS", "REPLAY", "REASON"]
 
@@ -119,26 +92,6 @@ const list = Command.make(
   }),
 ).pipe(Command.withDescription("Lists dead letters, the oldest first."))
 
-/** Does the same to each letter: what fails for one says nothing of the next. Fails at the end if it did not go well for all. */
-const each = Effect.fnUntraced(function* <E, R>(
-  json: boolean,
-  ids: ReadonlyArray<string>,
-  act: (id: string) => Effect.Effect<{ readonly done: boolean; readonly said: string }, E | CommandFailed, R>,
-) {
-  const results = yield* Effect.forEach(ids, (id) =>
-    act(id).pipe(
-      Effect.catchIf(
-        (error) => error instanceof CommandFailed,
-        ({ reason }) => Effect.succeed({ done: false, said: reason }),
-      ),
-      Effect.map(({ done, said }) => ({ id, done, said })),
-    ),
-  )
-  yield* print(json, results, results.map(({ id, said }) => oneLine(`${id}: ${said}`)).join("\n"))
-  const failed = results.filter(({ done }) => !done).length
-  if (failed > 0) return yield* new CommandFailed({ reason: `it failed for ${failed} of ${results.length} letters` })
-})
-
 const replay = Command.make(
   "replay",
   {
@@ -170,7 +123,7 @@ const replay = Command.make(
       if (delivered === 0 && skipped > 0) return yield* new CommandFailed({ reason: "nothing was delivered" })
       return
     }
-    yield* each(json, named, (id) =>
+    yield* each(json, "letters", named, (id) =>
       Effect.map(send(url, REPLAY, { id: Option.some(id) }), ({ replayDeadLetter: { delivered, deadLetter } }) => ({
         done: delivered,
         said:
@@ -195,7 +148,7 @@ const discard = Command.make(
       const { discardDeadLetters: discarded } = yield* send(url, DISCARD_ALL, { ...by, kind: asArgument(kind), ended })
       return yield* print(json, { discarded }, `${discarded} dead letters are discarded`)
     }
-    yield* each(json, named, (id) =>
+    yield* each(json, "letters", named, (id) =>
       Effect.as(send(url, DISCARD, { id: Option.some(id) }), { done: true, said: "discarded" }),
     )
   }),

@@ -5,7 +5,7 @@ import type { DevnetError } from "../devnet/error.ts"
 import type { SimulatedOptions } from "../devnet/simulated/devnet.ts"
 import { DEVNET_URLS } from "../environment-values.ts"
 import { type EnvironmentDefaults, readEnvironment } from "../environment.ts"
-import { CommandFailed } from "./dead-letters/command-failed.ts"
+import { CommandFailed } from "./client/command-failed.ts"
 import { loadServer } from "./load-server.ts"
 import { packageRoot } from "./package-root.ts"
 

@@ -1,5 +1,6 @@
 import { Effect, Layer } from "effect"
 import {
+  type Actions,
   Blockwatcher,
   Conflict,
   type DeadLetters,
@@ -20,7 +21,7 @@ import { SeedsRefused, SeedTarget } from "../seeds.ts"
 import { isLoopback } from "../http/guard.ts"
 
 /** What the control plane and the seed files need of a running engine. */
-export type Engine = Resources | Feed | DeadLetters | Blockwatcher | SeedTarget
+export type Engine = Resources | Feed | DeadLetters | Actions | Blockwatcher | SeedTarget
 
 /** Refusals of the engine in the words of seed files. */
 const inWordsOfSeeds = <E extends { readonly _tag: string }>(

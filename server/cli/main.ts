@@ -3,6 +3,7 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
+import { actions } from "./actions.ts"
 import { check } from "./check.ts"
 import { deadLetters } from "./dead-letters.ts"
 import { devnet } from "./devnet.ts"
@@ -16,7 +17,7 @@ const { version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "
 
 Command.make("blockwatcher").pipe(
   Command.withDescription("Watches chains and delivers what matches, at least once."),
-  Command.withSubcommands([serve, devnet, check, deadLetters]),
+  Command.withSubcommands([serve, devnet, check, deadLetters, actions]),
   Command.run({ version }),
   Effect.provide(
     Layer.mergeAll(

@@ -1,6 +1,14 @@
 import { Cause, Effect, Predicate } from "effect"
 import { GraphQLError } from "graphql"
 import type {
+  ActionNotFound,
+  DeliveryNotFound,
+  DeliveryRefused,
+  InvalidCursor,
+  ResultInvalid,
+} from "../../core/actions/error.ts"
+import type { StoreFailed } from "../../core/actions/store/error.ts"
+import type {
   Conflict,
   InvalidPosition,
   NotFound,
@@ -22,6 +30,12 @@ export type EngineError =
   | NotOwner
   | StorageError
   | SourceError
+  | ActionNotFound
+  | DeliveryNotFound
+  | DeliveryRefused
+  | InvalidCursor
+  | ResultInvalid
+  | StoreFailed
 
 const codes = {
   Refused: "INVALID",
@@ -33,12 +47,19 @@ const codes = {
   StorageError: "STORAGE_UNAVAILABLE",
   SourceUnavailable: "SOURCE_UNAVAILABLE",
   SourceRefused: "SOURCE_REFUSED",
+  ActionNotFound: "NOT_FOUND",
+  DeliveryNotFound: "NOT_FOUND",
+  DeliveryRefused: "CONFLICT",
+  InvalidCursor: "INVALID_POSITION",
+  ResultInvalid: "INVALID",
+  StoreFailed: "STORAGE_UNAVAILABLE",
 } as const satisfies Record<Exclude<EngineError["_tag"], "NotReplayable">, string>
 
 const extensions = (error: EngineError): Record<string, unknown> => {
   switch (error._tag) {
     case "Refused":
-      return { code: codes.Refused, problems: error.problems }
+    case "ResultInvalid":
+      return { code: codes[error._tag], problems: error.problems }
     case "StalePosition":
       return { code: codes.StalePosition, oldest: error.oldest }
     case "NotReplayable":

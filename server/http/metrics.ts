@@ -1,5 +1,6 @@
-import { Effect, Metric } from "effect"
+import { Clock, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
+import { Actions } from "../../core/actions/actions.ts"
 import { Blockwatcher } from "../../core/engine/blockwatcher.ts"
 import { Resources } from "../../core/engine/resources.ts"
 
@@ -36,8 +37,30 @@ const owedOldest = (network: string, sink: string) =>
     attributes: { network, sink },
   })
 
-/** What only the database or a view knows, in a registry of this one answer: a network that is gone leaves no series. */
-const viewed = Effect.gen(function* () {
+const actionDeliveries = (attributes: { readonly store: string; readonly action: string; readonly state: string }) =>
+  Metric.gauge("blockwatcher_action_deliveries", {
+    description:
+      "Deliveries to actions that are not over or need someone, counted up to 100000 a series; no series where there are none.",
+    attributes,
+  })
+
+const actionOldest = (store: string, action: string) =>
+  Metric.gauge("blockwatcher_action_oldest_seconds", {
+    description: "How long ago the oldest delivery to an action came that waits.",
+    attributes: { store, action },
+  })
+
+/** In a registry of this one answer: what is gone leaves no series. */
+const formatted = <E, R>(update: Effect.Effect<void, E, R>): Effect.Effect<string, E, R> =>
+  Effect.andThen(update, PrometheusMetrics.format()).pipe(
+    Effect.provideServiceEffect(
+      Metric.MetricRegistry,
+      Effect.sync(() => new Map()),
+    ),
+  )
+
+/** What only the database or a view knows of networks and sinks. */
+const ofNetworks = Effect.gen(function* () {
   const networks = yield* Effect.flatMap(Resources, (resources) => resources.networks)
   for (const network of networks) {
     yield* Metric.update(state(network.id, network.state), 1)
@@ -52,15 +75,26 @@ const viewed = Effect.gen(function* () {
       yield* Metric.update(owedOldest(id, sink), oldestSeconds)
     }
   }
-  return yield* PrometheusMetrics.format()
-}).pipe(
-  Effect.provideServiceEffect(
-    Metric.MetricRegistry,
-    Effect.sync(() => new Map()),
-  ),
-  // The rest is worth the most while the database is away.
-  Effect.catchTag("StorageError", () => Effect.succeed("")),
-)
+})
 
-/** Everything that is measured, as Prometheus reads it. */
-export const metricsBody = Effect.zipWith(PrometheusMetrics.format(), viewed, (live, rest) => live + rest)
+/** What only the event stores know of actions. */
+const ofActions = Effect.gen(function* () {
+  const { overview } = yield* Actions
+  const now = yield* Clock.currentTimeMillis
+  for (const { name, counts } of yield* overview(["waiting", "running", "failed", "parked"])) {
+    for (const { store, state, deliveries, oldest } of counts) {
+      yield* Metric.update(actionDeliveries({ store, action: name, state }), deliveries)
+      if (state === "waiting") yield* Metric.update(actionOldest(store, name), Math.max(0, now - oldest) / 1000)
+    }
+  }
+})
+
+/** Everything that is measured, as Prometheus reads it. The rest is worth the most while a database is away. */
+export const metricsBody = Effect.map(
+  Effect.all([
+    PrometheusMetrics.format(),
+    Effect.catchTag(formatted(ofNetworks), "StorageError", () => Effect.succeed("")),
+    Effect.catchTag(formatted(ofActions), "StoreFailed", () => Effect.succeed("")),
+  ]),
+  (parts) => parts.join(""),
+)

@@ -24,6 +24,7 @@ const rowsOf = (document: string) => {
 
 describe.each([
   ["behaviours.md", 40],
+  ["behaviours-actions.md", 40],
   ["providers.md", 40],
 ] as const)("docs/%s", (document, least) => {
   const rows = rowsOf(document)

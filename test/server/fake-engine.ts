@@ -1,4 +1,6 @@
 import { Deferred, Effect, Layer, Stream } from "effect"
+import { Actions } from "../../core/actions/actions.ts"
+import { DeliveryNotFound } from "../../core/actions/error.ts"
 import { Blockwatcher, type Health } from "../../core/engine/blockwatcher.ts"
 import { type DeadLetter, DeadLetters } from "../../core/engine/dead-letters.ts"
 import { Conflict, InvalidPosition, NotFound, Refused, StalePosition } from "../../core/engine/error.ts"
@@ -326,6 +328,24 @@ export class FakeEngine {
         discard: () => noSuchThing,
         discardAll: () => noSuchThing,
         offerRetractions: () => noSuchThing,
+      }),
+    ),
+    // It has no actions: they are tested over a real engine.
+    Layer.sync(Actions, () =>
+      Actions.of({
+        list: () => Effect.succeed({ deliveries: [], next: null }),
+        get: (id) => Effect.fail(new DeliveryNotFound({ id })),
+        count: () => Effect.succeed(0),
+        counts: Effect.succeed([]),
+        calls: () => Effect.succeed(new Map()),
+        overview: () => Effect.succeed([]),
+        retry: (id) => Effect.fail(new DeliveryNotFound({ id })),
+        retryAll: () => Effect.succeed({ changed: 0, skipped: 0, next: null }),
+        resolve: (id) => Effect.fail(new DeliveryNotFound({ id })),
+        cancel: (id) => Effect.fail(new DeliveryNotFound({ id })),
+        cancelAll: () => Effect.succeed({ changed: 0, skipped: 0, next: null }),
+        emit: () => Effect.die(new Error("this engine has no events")),
+        changes: Stream.never,
       }),
     ),
     Layer.sync(Blockwatcher, () => Blockwatcher.of({ health: Effect.sync(() => this.health) })),

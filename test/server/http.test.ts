@@ -463,7 +463,7 @@ describe("health", () => {
     }
     assert.deepEqual(await get("/healthz"), {
       status: 200,
-      body: { status: "ok", ...server.engine.health },
+      body: { status: "ok", ...server.engine.health, actions: [], eventStore: null },
     })
     assert.strictEqual((await get("/readyz")).status, 200)
     server.engine.health = {
@@ -473,7 +473,7 @@ describe("health", () => {
     }
     assert.deepEqual(await get("/healthz"), {
       status: 200,
-      body: { status: "degraded", ...server.engine.health },
+      body: { status: "degraded", ...server.engine.health, actions: [], eventStore: null },
     })
     assert.strictEqual((await get("/readyz")).status, 503)
   })

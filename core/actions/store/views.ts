@@ -1,4 +1,4 @@
-import type { Session, Value } from "./session.ts"
+import { places, type Session, type Value } from "./session.ts"
 
 /** Where a delivery stands. */
 export const deliveryStates = ["waiting", "running", "succeeded", "failed", "parked", "cancelled"] as const
@@ -17,20 +17,29 @@ export interface DeliveryRow {
   readonly settledAt: number | null
   readonly event: string
   readonly type: string
+  readonly version: number
   readonly tenant: string | null
   readonly matchId: string | null
+  readonly life: number | null
+  readonly kind: "match" | "retracted" | null
+  readonly network: string | null
+  readonly emittedAt: number
 }
 
 export interface DeliveryFilter {
-  readonly state?: DeliveryState
-  readonly action?: string
+  /** All unless set. */
+  readonly states?: ReadonlyArray<DeliveryState>
+  /** All unless set. */
+  readonly actions?: ReadonlyArray<string>
 }
 
 type Row = { readonly [column: string]: unknown }
 
+const numberOf = (value: unknown): number | null => (value == null ? null : Number(value))
+
 const COLUMNS = `d.pk, d.action, d.state, d.attempts, d.due, d.code, d.reason, d.created_at, d.settled_at,
-  e.id as event, e.type, e.tenant, e.match_id from blockwatcher_action_deliveries d
-  join blockwatcher_events e on e.seq = d.event_seq`
+  e.id as event, e.type, e.version, e.tenant, e.match_id, e.life, e.kind, e.network, e.created_at as emitted_at
+  from blockwatcher_action_deliveries d join blockwatcher_events e on e.seq = d.event_seq`
 
 const rowOf = (row: Row): DeliveryRow => ({
   pk: Number(row["pk"]),
@@ -41,30 +50,52 @@ const rowOf = (row: Row): DeliveryRow => ({
   code: row["code"] as string | null,
   reason: row["reason"] as string | null,
   createdAt: Number(row["created_at"]),
-  settledAt: row["settled_at"] == null ? null : Number(row["settled_at"]),
+  settledAt: numberOf(row["settled_at"]),
   event: row["event"] as string,
   type: row["type"] as string,
+  version: Number(row["version"]),
   tenant: row["tenant"] as string | null,
   matchId: row["match_id"] as string | null,
+  life: numberOf(row["life"]),
+  kind: row["kind"] as DeliveryRow["kind"],
+  network: row["network"] as string | null,
+  emittedAt: Number(row["emitted_at"]),
 })
 
-/** Deliveries in the order of their keys, behind one. */
+/** The first of one action in one state, which is a look-up however many there are. */
+const OF_PAIR = `select pk from (select pk from blockwatcher_action_deliveries
+  where action = ? and state = ? and pk > ? order by pk limit ?) pair`
+
+/** The most of them in one statement: SQLite joins no more than 500 selects. */
+const PAIRS = 250
+
+const inChunks = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(all.length / PAIRS) }, (_, i) => all.slice(i * PAIRS, (i + 1) * PAIRS))
+
+const pairsOf = ({ states = deliveryStates, actions = [] }: DeliveryFilter) =>
+  actions.flatMap((action) => states.map((state) => [action, state] as const))
+
+/** Deliveries in the order of their keys, behind one. A filter by states names the actions, too. */
 export const readDeliveries = async (
   session: Session,
-  { state, action }: DeliveryFilter,
+  filter: DeliveryFilter,
   after: number,
   limit: number,
 ): Promise<ReadonlyArray<DeliveryRow>> => {
-  const terms: ReadonlyArray<readonly [string, Value]> = [
-    ["d.pk > ?", after],
-    ...(action === undefined ? [] : [["d.action = ?", action] as const]),
-    ...(state === undefined ? [] : [["d.state = ?", state] as const]),
-  ]
-  const rows = await session.all<Row>(
-    `select ${COLUMNS} where ${terms.map(([term]) => term).join(" and ")} order by d.pk limit ?`,
-    [...terms.map(([, value]) => value), limit],
-  )
-  return rows.map(rowOf)
+  if (filter.actions === undefined) {
+    const rows = await session.all<Row>(`select ${COLUMNS} where d.pk > ? order by d.pk limit ?`, [after, limit])
+    return rows.map(rowOf)
+  }
+  const found: Array<DeliveryRow> = []
+  for (const pairs of inChunks(pairsOf(filter))) {
+    const values: ReadonlyArray<Value> = pairs.flatMap((pair) => [...pair, after, limit])
+    const rows = await session.all<Row>(
+      `select ${COLUMNS} where d.pk in (${pairs.map(() => OF_PAIR).join(" union all ")}) order by d.pk limit ?`,
+      [...values, limit],
+    )
+    found.push(...rows.map(rowOf))
+  }
+  return found.toSorted((a, b) => a.pk - b.pk).slice(0, limit)
 }
 
 export const readDelivery = async (session: Session, pk: number): Promise<DeliveryRow | null> => {
@@ -72,23 +103,53 @@ export const readDelivery = async (session: Session, pk: number): Promise<Delive
   return row === undefined ? null : rowOf(row)
 }
 
+/** The actions that have deliveries, also those that the program does not have any more. */
+export const readActions = async (session: Session): Promise<ReadonlyArray<string>> => {
+  const rows = await session.all<Row>(
+    `with recursive names (action) as (
+      select min(action) from blockwatcher_action_deliveries
+      union all
+      select (select min(d.action) from blockwatcher_action_deliveries d where d.action > names.action)
+        from names where names.action is not null
+    ) select action from names where action is not null`,
+  )
+  return rows.map((row) => row["action"] as string)
+}
+
 /** How many deliveries an action has in a state. */
 export interface DeliveryCount {
   readonly action: string
   readonly state: DeliveryState
+  /** Counted no further than `COUNTED`. */
   readonly deliveries: number
+  /** When the oldest of them came, in ms since 1970. */
+  readonly oldest: number
 }
 
-export const countDeliveries = async (session: Session): Promise<ReadonlyArray<DeliveryCount>> => {
-  const rows = await session.all<Row>(
-    `select action, state, count(*) as deliveries from blockwatcher_action_deliveries
-      group by action, state order by action, state`,
-  )
-  return rows.map((row) => ({
-    action: row["action"] as string,
-    state: row["state"] as DeliveryState,
-    deliveries: Number(row["deliveries"]),
-  }))
+/** Counts end here: those that have succeeded are kept for long, and reading them all takes its time. */
+export const COUNTED = 100_000
+
+/** Counts deliveries by action and state; leaves out where there are none. */
+export const countDeliveries = async (
+  session: Session,
+  filter: Required<DeliveryFilter>,
+): Promise<ReadonlyArray<DeliveryCount>> => {
+  const one = `select count(*) as deliveries, min(pk) as pk from (select pk from blockwatcher_action_deliveries
+    where action = ? and state = ? order by pk limit ?) counted`
+  const found: Array<DeliveryCount> = []
+  for (const pairs of inChunks(pairsOf(filter))) {
+    const selects = pairs.map((_, place) => `select ${place} as place, pair${place}.* from (${one}) pair${place}`)
+    const rows = await session.all<Row>(
+      `select c.place, c.deliveries, d.created_at from (${selects.join(" union all ")}) c
+        join blockwatcher_action_deliveries d on d.pk = c.pk order by c.place`,
+      pairs.flatMap((pair) => [...pair, COUNTED]),
+    )
+    for (const row of rows) {
+      const [action, state] = pairs[Number(row["place"])]!
+      found.push({ action, state, deliveries: Number(row["deliveries"]), oldest: Number(row["created_at"]) })
+    }
+  }
+  return found
 }
 
 /** How many wait, and since when the oldest has been due. */
@@ -98,5 +159,31 @@ export const readBacklog = async (
   const [row] = await session.all<Row>(
     `select count(*) as waiting, min(due) as oldest from blockwatcher_action_deliveries where state = 'waiting'`,
   )
-  return { waiting: Number(row!["waiting"]), oldest: row!["oldest"] == null ? null : Number(row!["oldest"]) }
+  return { waiting: Number(row!["waiting"]), oldest: numberOf(row!["oldest"]) }
+}
+
+/** A recorded call, without what it was sent and answered. */
+export interface CallRow {
+  readonly delivery: string
+  readonly place: number
+  readonly operation: string
+  readonly state: "intent" | "done"
+  readonly sentAt: number
+}
+
+/** The recorded calls of deliveries, in the order of their making. */
+export const readCalls = async (session: Session, keys: ReadonlyArray<string>): Promise<ReadonlyArray<CallRow>> => {
+  if (keys.length === 0) return []
+  const rows = await session.all<Row>(
+    `select delivery, place, operation, state, sent_at from blockwatcher_provider_calls
+      where delivery in ${places(1, keys.length)} order by delivery, place`,
+    keys,
+  )
+  return rows.map((row) => ({
+    delivery: row["delivery"] as string,
+    place: Number(row["place"]),
+    operation: row["operation"] as string,
+    state: row["state"] as CallRow["state"],
+    sentAt: Number(row["sent_at"]),
+  }))
 }

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { operation } from "../client/command.ts"
 
 const Letter = Schema.Struct({
   id: Schema.String,
@@ -19,9 +20,6 @@ const Letter = Schema.Struct({
 export type Letter = typeof Letter.Type
 
 const LETTER = `id network sink monitor matchId cursor { primary secondary } kind attempts reason createdAt replayable whyNot`
-
-/** An operation of the server: its text, and the shape of what it answers. */
-const operation = <S extends Schema.Codec<any, any>>(query: string, shape: S) => ({ query, shape })
 
 export const LIST = operation(
   `query ($network: ID!, $sink: ID, $monitor: ID, $kind: DeliveryKind, $ended: Boolean, $first: Int, $after: String) {

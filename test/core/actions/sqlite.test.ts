@@ -36,4 +36,4 @@ const another = Effect.gen(function* () {
 })
 
 describe("actions that write the runtime's own SQLite database", () => actionsContract(own))
-describe("actions that write another SQLite database", () => actionsContract(another, ["running", "calls"]))
+describe("actions that write another SQLite database", () => actionsContract(another, ["running", "calls", "runners"]))
