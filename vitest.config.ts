@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 const LONGEST = [
   "package/pack",
   "system/failpoints",
+  "system/exchange/",
   "core/storage/postgres/contract",
   "core/engine/races/races",
   "system/stall",

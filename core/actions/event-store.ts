@@ -46,7 +46,8 @@ export class EventStore extends Context.Service<
 
   /**
    * The runtime's own database, with the entities of the program. Its tables are the program's to make: `prepare` gets the
-   * MikroORM before anything runs, and is where migrations go (`orm.migrator.up()`).
+   * MikroORM before anything runs, and is where migrations go (`orm.migrator.up()`). They are recorded in the table
+   * `program_migrations` unless `migrations.tableName` is set: the runtime's own list stands in the same database.
    */
   static readonly layerRuntime = ({
     tenantProperty = "tenant",
@@ -60,7 +61,8 @@ export class EventStore extends Context.Service<
       EventStore,
       Effect.gen(function* () {
         const storage = yield* Storage
-        const orm = yield* storage.orm(options)
+        const migrations = { tableName: "program_migrations", ...options.migrations }
+        const orm = yield* storage.orm({ ...options, migrations })
         yield* Effect.tryPromise({
           try: () => prepare(orm),
           catch: (cause) =>

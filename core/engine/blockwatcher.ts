@@ -3,7 +3,7 @@ import { Cause, Clock, Context, Effect, Layer, Result } from "effect"
 import type { Action, Requirements } from "../actions/action.ts"
 import { Actions } from "../actions/actions.ts"
 import type { DefinitionInvalid } from "../actions/definition-invalid.ts"
-import type { EventStore } from "../actions/event-store.ts"
+import { EventStore } from "../actions/event-store.ts"
 import { under } from "../model/problem.ts"
 import { Egress, type EgressPolicy, type EgressPolicyInvalid } from "../plugin/egress.ts"
 import { Plugins } from "../plugin/registry.ts"
@@ -84,7 +84,7 @@ export class Blockwatcher extends Context.Service<
   static readonly layer = <E, A extends Action = never, E2 = never, R2 = never>(
     options: RuntimeOptions<E, A, E2, R2>,
   ): Layer.Layer<
-    Blockwatcher | Resources | Seeds | Feed | DeadLetters | Actions,
+    Blockwatcher | Resources | Seeds | Feed | DeadLetters | Actions | EventStore,
     E | E2 | EgressPolicyInvalid | DefinitionInvalid | Refused | Conflict | StorageError,
     Requirements<A> | Exclude<R2, Storage>
   > => {
@@ -118,8 +118,10 @@ export class Blockwatcher extends Context.Service<
         retentionMs: settings.actionRetentionMs,
       },
     })
+    const eventStore: Layer.Layer<EventStore, E2 | StorageError, R2 | Storage> = options.eventStore ?? noEntities
     const runtime = actions.pipe(
-      Layer.provide(options.eventStore === undefined ? Layer.empty : options.eventStore),
+      // Given out, so that the program reaches its entities where they stand in the runtime's database.
+      Layer.provideMerge(eventStore),
       // They begin when the networks have begun, and end before them.
       Layer.provideMerge(started),
       Layer.provide(foundation),
@@ -133,6 +135,11 @@ export class Blockwatcher extends Context.Service<
     >
   }
 }
+
+/** A program without entities prepares nothing, so that this cannot fail. */
+const noEntities = EventStore.layerRuntime({ entities: [], discovery: { warnWhenNoEntities: false } }).pipe(
+  Layer.catchTag("PrepareFailed", (failed) => Layer.effect(EventStore, Effect.die(failed))),
+)
 
 /** How long the database may take to answer a health check. */
 const HEALTH_WAIT = "1 second"

@@ -129,6 +129,8 @@ export const makeFailpoints = () => {
       passed = 0
       tell(news.set(next))
     },
+    /** Comes to a point of any name. */
+    pass,
     storage: <E>(layer: Layer.Layer<Storage, E>): Layer.Layer<Storage, E> =>
       Layer.effect(Storage, Effect.map(Storage, decorate)).pipe(Layer.provide(layer)),
     sink: (plugin: SinkPlugin): SinkPlugin => ({

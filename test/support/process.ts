@@ -17,6 +17,8 @@ export interface Process {
   readonly stop: Effect.Effect<number | NodeJS.Signals>
   /** Ends it at once (SIGKILL), and waits until it is gone. */
   readonly kill: Effect.Effect<void>
+  /** Sends it a signal, if it is there. */
+  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   /** Lets it run no further (SIGSTOP). */
   readonly freeze: Effect.Effect<void>
   /** Lets it run on (SIGCONT). */
@@ -56,7 +58,8 @@ const guard = (pid: number): ChildProcess => {
   return watcher
 }
 
-const launchNode = (
+/** Starts a program of Node; waits for nothing. */
+export const launchNode = (
   args: ReadonlyArray<string>,
   options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
 ): Effect.Effect<Process, never, Scope.Scope> =>
@@ -81,7 +84,13 @@ const launchNode = (
       child.once("close", (code, signal) => Deferred.doneUnsafe(end, Effect.succeed(code ?? signal ?? 0)))
       const send = (signal: NodeJS.Signals) =>
         Effect.sync(() => {
-          if (!hasEnded()) process.kill(-pid, signal)
+          if (hasEnded()) return
+          try {
+            process.kill(-pid, signal)
+          } catch (cause) {
+            // It is gone, and that is not heard of yet.
+            if ((cause as NodeJS.ErrnoException).code !== "ESRCH") throw cause
+          }
         })
       const ended = Deferred.await(end)
       return {
@@ -91,6 +100,7 @@ const launchNode = (
         hasEnded,
         stop: Effect.andThen(send("SIGTERM"), ended),
         kill: Effect.asVoid(Effect.andThen(send("SIGKILL"), ended)),
+        signal: send,
         freeze: send("SIGSTOP"),
         thaw: send("SIGCONT"),
         residentBytes: Effect.promise(() => readFile(`/proc/${pid}/status`, "utf8")).pipe(
