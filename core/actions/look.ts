@@ -172,7 +172,12 @@ export const makeLook = (stores: ReadonlyArray<Store>, written: Store, registry:
     }),
     counts: Effect.flatMap(actionNames, (names) => countsOf(stores, deliveryStates.toSorted(), names.toSorted())),
     calls: Effect.fn("Actions.calls")(function* (deliveries) {
-      const ids = new Map(deliveries.map(({ id, store, event, action }) => [deliveryKey(store, event, action), id]))
+      const ids = new Map(
+        deliveries.map(({ id, store, event, action }) => [
+          deliveryKey(store, { pk: parseId(id)!.pk, event, action }),
+          id,
+        ]),
+      )
       const rows = yield* written.read("read calls", (session) => readCalls(session, [...ids.keys()]))
       const calls = rows.map(({ delivery, ...call }) => ({
         of: ids.get(delivery)!,

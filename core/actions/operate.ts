@@ -97,7 +97,7 @@ export const makeOperating = (
         `it is ${row.code ?? row.state}; only an unknown outcome (outcome_unknown) can be resolved`,
       )
     }
-    const key = deliveryKey(store.name, row.event, row.action)
+    const key = deliveryKey(store.name, row)
     const { calls } = yield* written.read("read what is recorded", (session) => readRecords(session, [key]))
     const recorded = calls.get(key) ?? []
     const call = recorded.find(({ state }) => state === "intent")

@@ -19,7 +19,7 @@ export const claimJobs = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const number = async (session: Session, all: ReadonlyArray<Claimed>): Promise<ReadonlyArray<Job>> => {
     const runs = all.map((claimed) => {
-      const key = deliveryKey(store.name, claimed.event, claimed.action)
+      const key = deliveryKey(store.name, claimed)
       return { claimed, key, subject: claimed.matchId ?? key }
     })
     const numbers = await takeNumbers(

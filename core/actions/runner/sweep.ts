@@ -17,7 +17,7 @@ export const makeSweep = (store: Store, written: Store, retentionMs: number): Ef
 
   const forgetRecords = (over: ReadonlyArray<Over>) => {
     if (over.length === 0) return Effect.void
-    const keys = over.map(({ event, action }) => deliveryKey(store.name, event, action))
+    const keys = over.map((one) => deliveryKey(store.name, one))
     const subjects = over.map(({ matchId }, i) => matchId ?? keys[i]!)
     return written.write("forget what is over", (session) => forget(session, keys, subjects))
   }

@@ -38,13 +38,16 @@ export interface Claimed {
 
 type Row = { readonly [column: string]: unknown }
 
-const claimSql = (database: "sqlite" | "postgres", actions: number): string => `
+/** Any number will do that no other program takes its advisory lock by. */
+const CLAIMING = 7_042_651_932
+
+const claimSql = (actions: number): string => `
   with candidates as (
     select d.pk, d.match_id, d.due from blockwatcher_action_deliveries d
     where d.state = 'waiting' and d.due <= ? and not exists (
       select 1 from blockwatcher_action_deliveries r where r.match_id = d.match_id and r.state = 'running'
     )
-    order by d.due, d.pk limit ?${database === "postgres" ? " for update of d skip locked" : ""}
+    order by d.due, d.pk limit ?
   ), firsts as (
     select pk, due, row_number() over (partition by coalesce(match_id, cast(pk as text)) order by due, pk) as place
     from candidates
@@ -52,7 +55,7 @@ const claimSql = (database: "sqlite" | "postgres", actions: number): string => `
   update blockwatcher_action_deliveries
   set state = 'running', holder = ?,
     lease_until = ? + ${actions === 0 ? "0" : `case action ${"when ? then ? ".repeat(actions)}else 0 end`}
-  where pk in (select pk from firsts where place = 1 order by due, pk limit ?)
+  where pk in (select pk from firsts where place = 1 order by due, pk limit ?) and state = 'waiting'
   returning pk, event_seq, action, attempts`
 
 const eventSql = (count: number, withMatches: boolean): string => `
@@ -76,7 +79,9 @@ export const claim = async (
   { holder, limits, limit, now }: Claim,
 ): Promise<ReadonlyArray<Claimed>> => {
   const terms: ReadonlyArray<Value> = [...limits].flat()
-  const claimed = await session.all<Row>(claimSql(database, limits.size), [
+  // Two that claim at once would not see that the other one takes a delivery about the same match.
+  if (database === "postgres") await session.all("select pg_advisory_xact_lock(?)", [CLAIMING])
+  const claimed = await session.all<Row>(claimSql(limits.size), [
     now,
     limit * LOOK_AT,
     holder,

@@ -1,10 +1,8 @@
+import type { DeliveryName } from "../keys.ts"
 import { places, type Session } from "./session.ts"
 
 /** A delivery that is over. */
-export interface Over {
-  readonly action: string
-  /** The event's id. */
-  readonly event: string
+export interface Over extends DeliveryName {
   readonly matchId: string | null
 }
 
@@ -31,6 +29,7 @@ export const readSucceeded = async (
   const over = old.filter((row) => row["state"] === "succeeded" && Number(row["settled_at"]) < before)
   return {
     over: over.map((row) => ({
+      pk: Number(row["pk"]),
       action: row["action"] as string,
       event: row["event"] as string,
       matchId: row["match_id"] as string | null,
@@ -68,10 +67,11 @@ export const readOldEvents = async (
   if (rows.length === 0) return { seqs: [], over: [] }
   const ids = new Map(rows.map((row) => [Number(row["seq"]), row["id"] as string]))
   const deliveries = await session.all<Row>(
-    `select event_seq, action from blockwatcher_action_deliveries where event_seq in ${places(1, ids.size)}`,
+    `select pk, event_seq, action from blockwatcher_action_deliveries where event_seq in ${places(1, ids.size)}`,
     [...ids.keys()],
   )
   const over = deliveries.map((row) => ({
+    pk: Number(row["pk"]),
     action: row["action"] as string,
     event: ids.get(Number(row["event_seq"]))!,
     matchId: null,

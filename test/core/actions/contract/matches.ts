@@ -60,6 +60,27 @@ export const matches = (test: Test): void => {
       assert.deepStrictEqual(heard, ["early-r", "early", "flips", "flips-r", "flips-2"])
     }))
 
+  test("events of a network that was deleted and made again are run anew, although they have the ids of those before", (world) =>
+    Effect.gen(function* () {
+      const states = new Map<string, MatchState>()
+      const started = yield* start(world, [converging([])], { states })
+      const tell = (kind: "match" | "retracted") => writeMatch(started, ["credit"], { id: "m", kind, value: "100" })
+      const life = Effect.gen(function* () {
+        states.set("m", { canonical: true, life: 1 })
+        yield* tell("match")
+        yield* started.until("succeeded", "credit", 1)
+        assert.deepStrictEqual(yield* credits(started), ["m: 100"])
+        states.set("m", { canonical: false, life: 1 })
+        yield* tell("retracted")
+        yield* started.until("succeeded", "credit", 2)
+        assert.deepStrictEqual(yield* credits(started), [])
+      })
+      yield* life
+      yield* started.runtimeSql("delete from blockwatcher_action_deliveries")
+      yield* started.runtimeSql("delete from blockwatcher_events")
+      yield* life
+    }))
+
   test("deliveries about one match never run at the same time, in any action or process; others do", (world) =>
     Effect.gen(function* () {
       const open = new Map<string, number>()
