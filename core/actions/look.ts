@@ -29,7 +29,7 @@ export type ListError = ActionNotFound | InvalidCursor | StoreFailed
 export interface Looking {
   readonly list: (request?: DeliveriesRequest) => Effect.Effect<DeliveryPage, ListError>
   readonly get: (id: string) => Effect.Effect<DeliveryView, DeliveryNotFound | StoreFailed>
-  /** How many deliveries a filter shows. Of an action's in one state and store no more than 100,000 are counted. */
+  /** How many deliveries a filter shows. Of an action's in one state and store no more than 10,000 are counted. */
   readonly count: (filter?: DeliveriesFilter) => Effect.Effect<number, ActionNotFound | StoreFailed>
   /** Counts all that are kept, by store, action and state, as `count` does. */
   readonly counts: Effect.Effect<ReadonlyArray<DeliveryCount & { readonly store: string }>, StoreFailed>

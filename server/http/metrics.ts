@@ -40,7 +40,7 @@ const owedOldest = (network: string, sink: string) =>
 const actionDeliveries = (attributes: { readonly store: string; readonly action: string; readonly state: string }) =>
   Metric.gauge("blockwatcher_action_deliveries", {
     description:
-      "Deliveries to actions that are not over or need someone, counted up to 100000 a series; no series where there are none.",
+      "Deliveries to actions that are not over or need someone, counted up to 10000 a series; no series where there are none.",
     attributes,
   })
 

@@ -183,7 +183,7 @@ const ActionDeliveryConnectionType = builder.objectRef<Page>("ActionDeliveryConn
     }),
     totalCount: t.int({
       description:
-        "All deliveries that the filter shows, not those of this page alone. Of an action in one state and store no more than 100000 are counted.",
+        "All deliveries that the filter shows, not those of this page alone. Of an action in one state and store no more than 10000 are counted.",
       resolve: ({ filter }, _, context) =>
         run(
           context,

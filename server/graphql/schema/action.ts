@@ -24,7 +24,7 @@ const ActionDeliveryCountType = builder.objectRef<ActionView["counts"][number]>(
   fields: (t) => ({
     store: t.exposeID("store", { description: "The store that holds them." }),
     state: t.expose("state", { type: ActionDeliveryStateType, description: "The state." }),
-    deliveries: t.exposeInt("deliveries", { description: "How many; no more than 100000 are counted." }),
+    deliveries: t.exposeInt("deliveries", { description: "How many; no more than 10000 are counted." }),
   }),
 })
 
