@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Measured, Reported } from "./contender.ts"
+import type { ActionSpeeds, ActionsTask } from "./contenders/actions.ts"
 import type { InsertsTask } from "./contenders/inserts.ts"
 import type { LettersTask, LetterTimes } from "./contenders/letters.ts"
 import type { LiveRun, LiveTask } from "./contenders/live.ts"
@@ -13,7 +14,7 @@ import type { StatementsTask, StatementTimes } from "./contenders/statements.ts"
 import type { PostgresStatementsTask } from "./contenders/statements-postgres.ts"
 import { runContender, type ServedChain, serveChain } from "./processes.ts"
 import { reportLive } from "./report-live.ts"
-import { type Round, report, reportLetters, reportStatements } from "./report.ts"
+import { type Round, report, reportActions, reportLetters, reportStatements } from "./report.ts"
 
 /*
  * Compares the pipeline with its floors: `npm run bench`. Every contender runs once a round, each in a process of its
@@ -104,6 +105,10 @@ const letters = () =>
     databases: LETTERS.map((count) => ({ path: join(folder, `letters-${count}.db`), letters: count })),
   } satisfies LettersTask)
 
+const DELIVERIES = 5_000
+
+const actions = () => runContender<ActionSpeeds>("actions", { folder, deliveries: DELIVERIES } satisfies ActionsTask)
+
 /** One block each 250 ms, for half a minute. */
 const GROWTH = { from: 100, everyMs: 250 }
 const LIVE = { blocks: 220, logsPerBlock: 10, live: GROWTH }
@@ -158,6 +163,8 @@ try {
   console.log(reportStatements("9p  the same on PostgreSQL, many rows a statement", onPostgres, SIZES))
   console.error(`dead letters: ${LETTERS.join(" and ")}`)
   console.log(reportLetters((await letters()).times, LETTERS))
+  console.error("deliveries to actions")
+  console.log(reportActions(await actions()))
   console.error("a chain that grows")
   console.log(reportLive(await live(true), await live(false), POLL_MS))
 } finally {

@@ -1,5 +1,6 @@
 import type { ChainStats } from "./chain.ts"
 import type { Measured, Reported } from "./contender.ts"
+import type { ActionRun, ActionSpeeds } from "./contenders/actions.ts"
 import type { LetterTimes } from "./contenders/letters.ts"
 import type { StatementTimes } from "./contenders/statements.ts"
 import type { Stall } from "./contenders/stalled.ts"
@@ -193,3 +194,23 @@ export const reportLetters = (times: ReadonlyArray<LetterTimes>, sizes: Readonly
     ...times.map(timesRow),
     worstRow(times, sizes),
   ].join("\n")
+
+const speedOf = ({ logs, ms }: Measured): number => (logs * 1000) / ms
+
+/** The least that deliveries to an action may reach of those that are written by hand. */
+const ACTIONS = 0.3
+
+/** Renders the speeds of deliveries to an action, beside the same rows written by hand. */
+export const reportActions = ({ sqlite, postgres }: ActionSpeeds): string => {
+  const runRow = (name: string, { action, byHand }: ActionRun) => {
+    const ratio = speedOf(action) / speedOf(byHand)
+    const columns = [count(speedOf(action)), count(speedOf(byHand)), ratio.toFixed(2)]
+    return `${row(`    ${name}`, ...columns)}   at least ${ACTIONS}: ${ratio >= ACTIONS ? "met" : "missed"}`
+  }
+  return [
+    "",
+    row("13  deliveries/s to an action that writes one row", "action", "by hand", "ratio"),
+    runRow("on SQLite", sqlite),
+    runRow("on PostgreSQL", postgres),
+  ].join("\n")
+}

@@ -1,5 +1,5 @@
 import { Clock, Effect, PubSub, Result, Schema } from "effect"
-import { CANCELLABLE, isResolvable, isRetryable, RETRYABLE } from "./decisions.ts"
+import { CANCELLABLE, isCancellable, isResolvable, isRetryable, RETRYABLE } from "./decisions.ts"
 import { type DeliveryNotFound, DeliveryRefused, ResultInvalid } from "./error.ts"
 import { deliveryKey } from "./keys.ts"
 import { type Found, type Looking, makeLook, viewOf } from "./look.ts"
@@ -71,7 +71,9 @@ export const makeOperating = (
 
   const cancel = Effect.fn("Actions.cancel")(function* (id: string) {
     const found = yield* find(id)
-    const reason = `it is ${found.row.state}; only what waits, is failed or parked can be cancelled`
+    // It may have begun to run since it was read.
+    const state = isCancellable(found.row) ? "running" : found.row.state
+    const reason = `it is ${state}; only what waits, is failed or parked can be cancelled`
     return (yield* decide(found, "cancel a delivery", cancelDelivery, CANCELLABLE)) ?? (yield* refuse(id, reason))
   })
 

@@ -17,10 +17,10 @@ const JUDGED_EVERY = isSoak ? 20 : KILLS
 const TIMEOUT_MS = isSoak ? 7_200_000 : 300_000
 
 /** Between two things that happen to the chain, in ms. */
-const LIFE_MS = 40
+const LIFE_MS = 60
 
 /** The chain rests while so many deliveries are open, so that a slow machine has no more to do than a quick one. */
-const MOST_OPEN = 40
+const MOST_OPEN = 24
 
 /** Where a runner can be killed: before and after each transaction of actions and of the chain's events, and in calls. */
 const points: ReadonlyArray<string> = [
