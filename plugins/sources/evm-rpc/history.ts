@@ -39,7 +39,8 @@ interface Opinion extends Divergence {
  *
  * A fork is believed only after a second look: by another provider if there is one, else by the same one after a
  * pause. Only another hash at a known height counts; a provider that lacks the blocks has no opinion. A provider that
- * still has our blocks and is at least as far as the one that does not outweighs it, and that one is left aside.
+ * still has one of our blocks and is at least as far as one that has another there outweighs it, and that one is left
+ * aside: a node that stays on a dead fork takes nothing back, also where another one tells of a fork further up.
  */
 export const findFork = Effect.fnUntraced(function* (
   chain: Chain,
@@ -56,24 +57,27 @@ export const findFork = Effect.fnUntraced(function* (
     const opinion = yield* Effect.result(providers.on(provider, () => compareOn(chain, provider, known)))
     if (Result.isSuccess(opinion)) witnesses.push(opinion.success)
   }
-  const contradicts = witnesses.some(
-    ({ intact, common, head }) =>
-      intact && common !== undefined && common >= first.lowestOther!.primary && head >= first.head,
-  )
-  if (contradicts) {
-    yield* providers.bench(first.by, "it has other blocks than a provider that is as far")
-    return intact
-  }
-  const agreeing = witnesses.filter(({ intact }) => !intact)
-  const witness = agreeing.length > 0
+  const opinions = [first, ...witnesses]
+  const standing = opinions.filter((opinion) => !opinions.some((other) => refutes(other, opinion)))
+  for (const { by } of opinions.filter((opinion) => !standing.includes(opinion)))
+    yield* providers.bench(by, "it has other blocks than a provider that is as far")
+  const telling = standing.filter(({ intact }) => !intact)
+  const [teller] = telling
+  if (teller === undefined) return intact
+  const { by } = teller
+  const witness = telling.length > 1
   if (!witness) {
     yield* Effect.sleep(Math.min(pauseMs, LONGEST_PAUSE_MS))
-    const again = yield* providers.on(first.by, () => compareOn(chain, first.by, known))
-    if (again.intact) return { _tag: "Unproven", by: first.by }
-    agreeing.push(again)
+    const again = yield* providers.on(by, () => compareOn(chain, by, known))
+    if (again.intact) return { _tag: "Unproven", by }
+    telling.push(again)
   }
-  return { _tag: "Fork", by: first.by, witness, outcome: invalidation([first, ...agreeing], known) }
+  return { _tag: "Fork", by, witness, outcome: invalidation(telling, known) }
 })
+
+/** Whether `one` is as far as `other` and still has one of our blocks that the other says are gone. */
+const refutes = (one: Opinion, { lowestOther, head }: Opinion): boolean =>
+  lowestOther !== undefined && one.common !== undefined && one.common >= lowestOther.primary && one.head >= head
 
 /** What the provider that is asked first thinks; if it has none of the blocks, another one that has some. */
 const firstOpinion = Effect.fnUntraced(function* (chain: Chain, providers: Providers, known: HashWindow) {

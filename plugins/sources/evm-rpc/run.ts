@@ -137,7 +137,7 @@ class Follower {
     this.#recent.put(latest)
     this.#hints.polled(latest)
     yield* this.#tellHead(latest)
-    yield* this.#watch.polled(by, latest.number, this.#hints.isUnmet)
+    if (yield* this.#watch.polled(by, latest, this.#hints.isUnmet)) return advanced // others are asked at once
     if (this.#isSuspect(latest)) {
       const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated

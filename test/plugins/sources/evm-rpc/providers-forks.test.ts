@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { endOf } from "../../../../core/model/cursor.ts"
 import { Secrets } from "../../../../core/plugin/secrets.ts"
 import { SimulatedChain } from "../../../../server/devnet/simulated/chain.ts"
 import { otherHashes, ownFork, staysBehind, tagsGoDown } from "../../../../server/devnet/simulated/faults/chain.ts"
@@ -15,6 +16,18 @@ const live = (name: string, test: Effect.Effect<void, unknown, any>) =>
   it.live(name, () => Effect.provide(Effect.scoped(test as Effect.Effect<void, unknown, never>), services))
 
 const valued = (value: number) => [transfer(1, 2, 3, value)]
+
+/** A node that stands still at block 24 of a fork that the chain left at block 20, and one that goes on with the chain. */
+const staleAndGood = Effect.fnUntraced(function* (head: number) {
+  const chain = new SimulatedChain().mine(24, valued)
+  const [stale, good] = [yield* simulatedNode(chain.fork()), yield* simulatedNode(chain)]
+  chain.reorg(4, { length: head - 20, logs: valued })
+  return { chain, stale, good }
+})
+
+const anchorsOf = (chain: SimulatedChain, to: number) =>
+  Array.from({ length: to }, (_, i) => ({ primary: to - i, hash: chain.at(to - i)!.hash }))
+
 const all = (to: number) => Array.from({ length: to }, (_, i) => `${i + 1}:0`)
 
 describe("what looks like a fork", () => {
@@ -57,6 +70,35 @@ describe("what looks like a fork", () => {
       assert.strictEqual(driven.exit, undefined)
       assert.deepStrictEqual(positions(driven.events), all(38))
       assert.isTrue(driven.anchors.every(({ primary, hash }) => chain.at(primary)!.hash === hash))
+    }),
+  )
+
+  live(
+    "a provider that stays on a dead fork while another one tells of a fork further up: no more than that is taken back",
+    Effect.gen(function* () {
+      for (const isFirst of [true, false]) {
+        const { chain, stale, good } = yield* staleAndGood(30)
+        const anchors = anchorsOf(chain, 30)
+        chain.reorg(3, { length: 4 })
+        const urls = isFirst ? [stale.url, good.url] : [good.url, stale.url]
+        const { driven } = yield* drive(yield* makeSource({ ...quick, urls }), { cursor: endOf(30), anchors })
+        yield* until("the run ends", () => driven.exit !== undefined)
+        assert.deepStrictEqual((driven.outcome as any).from, endOf(27))
+      }
+    }),
+  )
+
+  live(
+    "a provider that stays on a dead fork is not read by a run that begins below it",
+    Effect.gen(function* () {
+      for (const head of [25, 40]) {
+        const { chain, stale, good } = yield* staleAndGood(head)
+        const source = yield* makeSource({ ...quick, urls: [stale.url, good.url] })
+        const { driven } = yield* drive(source, { cursor: endOf(20), anchors: anchorsOf(chain, 20) })
+        yield* until("the head is reached", () => driven.upTo === head || driven.exit !== undefined)
+        assert.strictEqual(driven.exit, undefined)
+        assert.isTrue(driven.anchors.every(({ primary, hash }) => chain.at(primary)!.hash === hash))
+      }
     }),
   )
 
