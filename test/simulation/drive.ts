@@ -8,7 +8,7 @@ import type { Random } from "../../server/devnet/simulated/random.ts"
 import type { ChainEvent, Event, LetterOperation, Round } from "./schedule.ts"
 import { CHANGING, monitorDefinition, NETWORK, sinkDefinition, SINKS } from "./setup.ts"
 import { startLife } from "./start-life.ts"
-import { hasLooked, isQuiet, unrest, waitFor, waitWhile } from "./waits.ts"
+import { hasLooked, isQuiet, unrest, waitAsItFalls, waitFor, waitWhile } from "./waits.ts"
 import type { World } from "./world.ts"
 
 /** The secondary behind everything of a block. */
@@ -70,7 +70,8 @@ export class Driver {
     yield* this.#carryOut(event)
     if (!settles) return
     world.moods = calm
-    const isDone = yield* waitFor(isQuiet(world, this.life), PATIENCE_MS.quiet)
+    const blocksLeft = () => Math.max(0, world.chain.head.number - world.minted)
+    const isDone = yield* waitAsItFalls(isQuiet(world, this.life), blocksLeft, PATIENCE_MS.quiet)
     if (world.providers === null) return
     if (isDone) yield* findLate(world, this.life)
     // One node is well all the time; sinks may need longer.

@@ -3,11 +3,14 @@ import { checkLateGate } from "./late-gates.ts"
 import type { Life } from "./life.ts"
 import { groupOf, type Hit, hitsOf, keyOf } from "./oracle.ts"
 import { CHANGING, type GateSetup, type MonitorSetup, NETWORK } from "./setup.ts"
-import { waitFor } from "./waits.ts"
+import { waitAsItFalls } from "./waits.ts"
 import type { World } from "./world.ts"
 
-/** The longest that a runtime may take to find what was left out while a node is well, in ms of the machine. */
-const FIND_MS = 5_000
+/**
+ * The longest that a runtime may find nothing of what was left out while a node is well, in ms of the machine: for half of
+ * it a node that was wrong may still be left aside.
+ */
+const FIND_MS = 12_000
 
 /** Blocks this close to the head are not compared with their receipts yet. */
 export const AUDIT_LAG = 3
@@ -128,8 +131,9 @@ export const findLate = Effect.fnUntraced(function* (world: World, life: Life) {
     left = due.filter(({ key }) => !keys.has(key))
     return left.length === 0
   })
-  yield* waitFor(
+  yield* waitAsItFalls(
     Effect.orElseSucceed(areFound, () => false),
+    () => left.length,
     FIND_MS,
   )
   world.log(`${due.length} matches may have been found late`)

@@ -143,6 +143,11 @@ export class Providers {
     return this.#mischief.active[0]?.node ?? this.nodes[0]!
   }
 
+  /** Whether the node at a port is wrong now. */
+  isWrong(port: number): boolean {
+    return this.#mischief.active.some(({ node }) => node.port === port)
+  }
+
   /** What is wrong now, for a person. */
   get wrong(): string {
     return this.#mischief.active.map(({ node, fault }) => `node ${this.nodes.indexOf(node)} ${fault.says}`).join("; ")

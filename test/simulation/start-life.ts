@@ -16,6 +16,7 @@ import { Egress } from "../../core/plugin/egress.ts"
 import evmRpc from "../../plugins/sources/evm-rpc/index.ts"
 import { type Reaction, reactionOf } from "./faults.ts"
 import { Life } from "./life.ts"
+import type { Providers } from "./providers.ts"
 import { type Content, readBody } from "./receivers.ts"
 import {
   CHANGING,
@@ -38,24 +39,28 @@ const DRAIN_MS = 2_000
 const GONE: Reaction = { delayMs: 0, accepts: false, error: new Permanent({ reason: "simulated", gone: true }) }
 
 /** So many times earlier than it asks for, a source of several nodes gives up a request: its timers are the machine's. */
-const HASTE = 100
+const HASTE = { ofWrong: 100, ofWell: 10 }
 
-/** The way out of a source whose nodes may hang. */
-const hasty = (egress: Egress["Service"]): Egress["Service"] => ({
-  request: (request) => egress.request({ ...request, timeoutMs: request.timeoutMs / HASTE }),
-  openSocket: (request) => egress.openSocket({ ...request, timeoutMs: request.timeoutMs / HASTE }),
-})
+/** The way out of a source whose nodes may hang: one that is well is waited for, however slow the machine is. */
+const hasty = (egress: Egress["Service"], providers: Providers): Egress["Service"] => {
+  const inHaste = ({ port }: URL, timeoutMs: number) =>
+    timeoutMs / (providers.isWrong(Number(port)) ? HASTE.ofWrong : HASTE.ofWell)
+  return {
+    request: (request) => egress.request({ ...request, timeoutMs: inHaste(request.url, request.timeoutMs) }),
+    openSocket: (request) => egress.openSocket({ ...request, timeoutMs: inHaste(request.url, request.timeoutMs) }),
+  }
+}
 
 /** A source that reads nothing more once its runtime is dead, and tells nothing while it is frozen. */
-const mortal = (plugin: SourcePlugin, life: Life, world: World): SourcePlugin => ({
+const mortal = (plugin: SourcePlugin, life: Life, { providers }: World): SourcePlugin => ({
   ...plugin,
   make: (config) =>
     plugin.make(config).pipe(
-      world.providers === null ? identity : Effect.updateService(Egress, hasty),
+      providers === null ? identity : Effect.updateService(Egress, (egress) => hasty(egress, providers)),
       Effect.map((source) => ({
         ...source,
         run: (run) => {
-          world.providers?.runBegins(run.resume.anchors.map(({ primary }) => primary))
+          providers?.runBegins(run.resume.anchors.map(({ primary }) => primary))
           return Effect.flatMap(Effect.raceFirst(source.run(run), Effect.as(life.died, null)), (outcome) =>
             outcome === null ? Effect.never : Effect.as(life.proceeds, outcome),
           )
@@ -151,7 +156,7 @@ export const startLife = (world: World): Effect.Effect<Life> =>
     ).pipe(
       Scope.provide(life.scope),
       Effect.provide(Logger.layer([logger(world, life)])),
-      Effect.provideService(References.MinimumLogLevel, world.isTraced ? "Info" : "None"),
+      Effect.provideService(References.MinimumLogLevel, world.isTraced ? "Debug" : "None"),
     )
     const context = yield* Effect.raceFirst(
       Effect.flatMap(Effect.forkDetach(build), Fiber.join),

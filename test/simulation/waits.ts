@@ -25,6 +25,19 @@ export const waitFor = (condition: Effect.Effect<boolean>, mostMs: number): Effe
     return look(LOOK_MS.first)
   })
 
+/** Waits for a condition as long as a measure of what is left falls, at most so many ms of the machine each time. */
+export const waitAsItFalls = (
+  condition: Effect.Effect<boolean>,
+  left: () => number,
+  mostMs: number,
+): Effect.Effect<boolean> => {
+  const goOn = (least: number): Effect.Effect<boolean> =>
+    Effect.flatMap(waitFor(condition, mostMs), (holds) =>
+      holds || left() >= least ? Effect.succeed(holds) : goOn(left()),
+    )
+  return Effect.suspend(() => goOn(left()))
+}
+
 export const waitWhile = (condition: () => boolean, mostMs: number): Effect.Effect<boolean> =>
   waitFor(
     Effect.sync(() => !condition()),
