@@ -65,7 +65,7 @@ export const launchNode = (
 ): Effect.Effect<Process, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.gen(function* () {
-      const child = spawn(process.execPath, [...fromBundle(), ...args], {
+      const child = spawn(process.execPath, [...args], {
         cwd: options.cwd,
         env: { PATH: process.env["PATH"] ?? "", NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
         stdio: ["ignore", "pipe", "pipe"],
@@ -127,7 +127,7 @@ export const launchServe = (
   variables: Readonly<Record<string, string>>,
   options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>>; readonly program?: string } = {},
 ): Effect.Effect<Server, never, Scope.Scope> =>
-  launchNode(options.program === undefined ? [BIN, "serve"] : [options.program], {
+  launchNode([...fromBundle(), ...(options.program === undefined ? [BIN, "serve"] : [options.program])], {
     cwd: options.cwd ?? tmpdir(),
     env: {
       BLOCKWATCHER_PORT: "0",
