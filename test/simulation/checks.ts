@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Life } from "./life.ts"
 import { emissionsOf, type Hit, hitsOf } from "./oracle.ts"
-import type { Receiver } from "./receivers.ts"
+import type { Held, Receiver } from "./receivers.ts"
 import type { Learned } from "./late-finds.ts"
 import { CHANGING, NETWORK } from "./setup.ts"
 import type { World } from "./world.ts"
@@ -49,7 +49,13 @@ const isMissing = (world: World, { key, block, index }: Hit): boolean => {
 export const dueTo = (world: World, sink: string): Emissions =>
   world.monitors.filter(({ sinks }) => sinks.includes(sink)).flatMap(({ id }) => emissionsNow(world).get(id)!)
 
-const heldByKey = ({ held }: Receiver, violation: (text: string) => void) => {
+/** Whoever holds matches, by their ids. */
+interface Holder {
+  readonly setup: { readonly id: string }
+  readonly held: ReadonlyMap<string, Pick<Held, "key" | "value">>
+}
+
+const heldByKey = ({ held }: Holder, violation: (text: string) => void) => {
   const byKey = new Map<string, { readonly id: string; readonly value: string }>()
   for (const [id, { key, value }] of held) {
     if (byKey.has(key)) violation(`two ids for ${key}: ${byKey.get(key)!.id} and ${id}`)
@@ -61,7 +67,7 @@ const heldByKey = ({ held }: Receiver, violation: (text: string) => void) => {
 /** Where what a sink holds differs from what it must. */
 export const checkHeld = (
   world: World,
-  receiver: Receiver,
+  receiver: Holder,
   excused: { readonly missing: (hit: Hit) => boolean; readonly phantom: (match: string) => boolean },
 ): void => {
   const violation = (text: string) => world.violation(`${receiver.setup.id}: ${text}`)

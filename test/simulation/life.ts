@@ -1,11 +1,14 @@
 import { Deferred, Effect, Exit, Fiber, Latch, Scope } from "effect"
-import type { DeadLetters, Feed, Resources, Storage } from "../../core/index.ts"
+import type { Actions, DeadLetters, EventStore, Feed, Resources, Storage } from "../../core/index.ts"
 
 /** What a running runtime offers. */
 export interface Parts {
   readonly resources: Resources["Service"]
   readonly feed: Feed["Service"]
   readonly letters: DeadLetters["Service"]
+  readonly actions: Actions["Service"]
+  /** Where the action keeps its table; null without one. */
+  readonly ledger: EventStore["Service"] | null
 }
 
 /** One runtime, from its start to its end: as a process that can be killed, frozen and stopped. */

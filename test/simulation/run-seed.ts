@@ -8,7 +8,9 @@ import { mine } from "./chain-events.ts"
 import { fastClock } from "./clock.ts"
 import { Driver } from "./drive.ts"
 import { AUDIT_LAG, findLate, learn } from "./late-finds.ts"
+import { ledgerDebts, readLedger } from "./ledger.ts"
 import { keyOfLetter, listLetters } from "./letters.ts"
+import type { Life } from "./life.ts"
 import { calm } from "./moods.ts"
 import type { Mutant } from "./mutants.ts"
 import { Random } from "../../server/devnet/simulated/random.ts"
@@ -79,6 +81,14 @@ const sendLetters = Effect.fnUntraced(function* (driver: Driver) {
   yield* driver.change("replay", ({ letters }) => letters.replayAll({ network: NETWORK }, 10_000))
 })
 
+/** The table of the action holds what stands on the chain, whatever happened to its runs. */
+const checkLedger = Effect.fnUntraced(function* (world: World, { parts }: Life) {
+  if (parts === null || parts.ledger === null) return
+  checkHeld(world, yield* readLedger(parts.ledger), { missing: () => false, phantom: () => false })
+  const { stuck } = yield* ledgerDebts(parts.actions)
+  if (stuck > 0) world.violation(`${stuck} deliveries to actions are failed or parked`)
+})
+
 const checkAll = Effect.fnUntraced(function* (world: World, driver: Driver) {
   const kept = yield* listLetters(world, driver.life)
   for (const { whyNot, kind, sink, matchId } of kept) {
@@ -92,6 +102,7 @@ const checkAll = Effect.fnUntraced(function* (world: World, driver: Driver) {
       phantom: () => false,
     })
   }
+  yield* checkLedger(world, driver.life)
   yield* checkFeed(world, driver.life)
   const monitor = (yield* driver.life.parts!.resources.monitors).find(({ id }) => id === CHANGING.id)
   checkChanging(world, world.receivers.get(CHANGING_SINK.id)!, driver.versions, {

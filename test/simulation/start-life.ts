@@ -1,8 +1,10 @@
 import { Context, Effect, Fiber, identity, Layer, Logger, References, Schema, Scope, Stream } from "effect"
 import {
+  Actions,
   Blockwatcher,
   DeadLetters,
   type Delivery,
+  EventStore,
   Feed,
   layerSqlite,
   Permanent,
@@ -15,6 +17,7 @@ import {
 import { Egress } from "../../core/plugin/egress.ts"
 import evmRpc from "../../plugins/sources/evm-rpc/index.ts"
 import { type Reaction, reactionOf } from "./faults.ts"
+import { keepLedger, ledgerStore } from "./ledger.ts"
 import { Life } from "./life.ts"
 import type { Providers } from "./providers.ts"
 import { type Content, readBody } from "./receivers.ts"
@@ -151,6 +154,7 @@ export const startLife = (world: World): Effect.Effect<Life> =>
         storage: Layer.succeed(Storage, simulatedStorage(storage, life, world)),
         plugins: [mortal(evmRpc, life, world), simulatedSink(life, world)],
         ...(life.number > 1 ? {} : { resources: definitions(world) }),
+        ...(world.hasLedger ? { actions: [keepLedger(world)], eventStore: ledgerStore } : {}),
         settings: { drainTimeoutMs: DRAIN_MS, journalDepth: 1024 },
       }),
     ).pipe(
@@ -167,6 +171,8 @@ export const startLife = (world: World): Effect.Effect<Life> =>
       resources: Context.get(context, Resources),
       feed: Context.get(context, Feed),
       letters: Context.get(context, DeadLetters),
+      actions: Context.get(context, Actions),
+      ledger: world.hasLedger ? Context.get(context as Context.Context<EventStore>, EventStore) : null,
     }
     yield* life.parts.feed.checkpoints(NETWORK).pipe(
       Stream.runForEach(({ cursor, updatedAt }) =>

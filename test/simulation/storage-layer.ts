@@ -41,6 +41,9 @@ const REPEATED = new Set<string>([
   "rewind",
 ])
 
+/** What is there without asking the database. */
+const NOT_ASKED = new Set(["database", "feedGrowth", "newEvents"])
+
 type Call = (...args: ReadonlyArray<any>) => Effect.Effect<any, any>
 
 /** What a life's runtime has for a database: the real one, until it dies; with faults, and points where things happen. */
@@ -67,7 +70,7 @@ export const simulatedStorage = (real: Service, life: Life, world: World): Servi
 
   const wrapped = Object.fromEntries(
     Object.entries(real).map(([operation, given]) => {
-      if (operation === "feedGrowth") return [operation, given]
+      if (NOT_ASKED.has(operation)) return [operation, given]
       if (typeof given !== "function") return [operation, read(given as Effect.Effect<unknown>)]
       const call = given as Call
       if ((WRITES as ReadonlyArray<string>).includes(operation)) return [operation, write(operation, call)]

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { ledgerDebts } from "./ledger.ts"
 import type { Life } from "./life.ts"
 import { NETWORK } from "./setup.ts"
 import type { World } from "./world.ts"
@@ -74,6 +75,10 @@ export const unrest = (world: World, life: Life): Effect.Effect<string | null> =
     if ((yield* storage.invalidation(NETWORK)) !== null) return "it takes something back"
     const { owed } = yield* storage.debts({ network: NETWORK })
     if (owed > 0) return `it owes ${owed} deliveries`
+    if (world.hasLedger) {
+      const { open } = yield* ledgerDebts(parts.actions)
+      if (open > 0) return `${open} deliveries to actions are open`
+    }
     const network = (yield* parts.resources.networks)[0]!
     const { state, error, inFlightEvents, checkpoint } = network
     const isCurrent = checkpoint?.cursor.primary === head.number

@@ -5,6 +5,7 @@ import type { ChainView } from "../../server/devnet/simulated/view.ts"
 import { rpcFault } from "./faults.ts"
 import type { Learned } from "./late-finds.ts"
 import type { Life } from "./life.ts"
+import { hasLedger, withLedger } from "./ledger.ts"
 import { calm, type Moods } from "./moods.ts"
 import type { Mutant } from "./mutants.ts"
 import { Points } from "./points.ts"
@@ -35,6 +36,8 @@ export class World {
   readonly providers: Providers | null
   /** Those that stay as they are: what each sink must hold of them is known. */
   readonly monitors: ReadonlyArray<MonitorSetup>
+  /** Whether an action keeps a table of what stands. */
+  readonly hasLedger: boolean
   /** Monitors that have a gate. */
   readonly gated: ReadonlySet<string>
   readonly takenBack: TakenBack
@@ -85,7 +88,9 @@ export class World {
     const lineup = lineupOf(seed)
     this.providers =
       lineup === null ? null : new Providers({ seed, lineup, chain, nodes, log: (text) => this.log(text) })
-    this.monitors = lineup === null ? MONITORS : PROVIDER_MONITORS
+    const monitors = lineup === null ? MONITORS : PROVIDER_MONITORS
+    this.hasLedger = hasLedger(seed)
+    this.monitors = this.hasLedger ? withLedger(monitors) : monitors
     this.gated = new Set(this.monitors.filter(({ gate }) => gate !== null).map(({ id }) => id))
     this.takenBack = new TakenBack(chain)
     if (lineup === null) {
