@@ -31,6 +31,9 @@ export interface Runner {
 /** How long the runner rests when there was nothing to do: others may commit what it is not told of. */
 const IDLE_MS = { least: 250, most: 1_000 }
 
+/** How long the runner waits for more room while most of it is taken, in ms: runs may take minutes. */
+const GATHER_MS = 50
+
 const UPKEEP_EVERY = "1 second"
 const UNREADABLE_EVERY = "1 minute"
 const BACKLOG_EVERY = "2 seconds"
@@ -74,11 +77,19 @@ export const startRunner = Effect.fnUntraced(function* (
     return any
   })
 
+  /** A claim costs as much for one as for many. */
+  const untilHalfFree: Effect.Effect<void> = Effect.flatMap(FiberSet.size(runs), (running) => {
+    if (2 * running <= concurrency) return Effect.void
+    wanted.closeUnsafe()
+    return Effect.andThen(wanted.await, untilHalfFree)
+  })
+
   let idle = IDLE_MS.least
   const work = Effect.gen(function* () {
     wanted.closeUnsafe()
     // Those that end together make room together.
     yield* Effect.yieldNow
+    yield* Effect.timeoutOption(untilHalfFree, GATHER_MS)
     const any = yield* claimAll
     idle = any ? IDLE_MS.least : Math.min(idle * 2, IDLE_MS.most)
     if (any && (yield* FiberSet.size(runs)) < concurrency) return

@@ -22,7 +22,7 @@ export const makeStore = (parts: {
   readonly database: "sqlite" | "postgres"
   readonly tenantProperty: string
 }): Effect.Effect<Store, never, Scope.Scope> =>
-  Effect.map(makeTransactions(parts.name, sessionsOf(parts.orm, parts.database)), (transactions) => ({
+  Effect.map(makeTransactions(parts.name, parts.database, sessionsOf(parts.orm, parts.database)), (transactions) => ({
     ...parts,
     ...transactions,
   }))

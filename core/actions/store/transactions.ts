@@ -3,9 +3,11 @@ import { type StoreFailed, storeFailed } from "./error.ts"
 import type { Session, Sessions } from "./session.ts"
 
 const QUEUED = 1024
-/** The most works of one transaction, and how long it takes more, in ms: others wait for its locks. */
+/** The most works of one transaction. */
 const GROUP = 32
-const GROUP_MS = 5
+
+/** How long a transaction takes more works, in ms: SQLite has one writer, for whom all others wait. */
+const GROUP_MS = { sqlite: 10, postgres: 50 }
 
 /** The transactions of a store. */
 export interface Transactions {
@@ -43,6 +45,7 @@ const whileLocked = Schedule.min([Schedule.exponential("1 millis"), Schedule.spa
  */
 export const makeTransactions = Effect.fnUntraced(function* (
   store: string,
+  database: "sqlite" | "postgres",
   sessions: Sessions,
 ): Effect.fn.Return<Transactions, never, Scope.Scope> {
   const queue = yield* Queue.bounded<Waiting, Cause.Done>(QUEUED)
@@ -64,7 +67,7 @@ export const makeTransactions = Effect.fnUntraced(function* (
     let tried = 0
     try {
       const exits = await sessions.transaction(async (session) => {
-        const until = performance.now() + GROUP_MS
+        const until = performance.now() + GROUP_MS[database]
         const done: Array<Exit.Exit<unknown, StoreFailed>> = []
         for (const waiting of works) {
           tried++
