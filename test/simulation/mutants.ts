@@ -19,6 +19,8 @@ export interface Mutant {
   readonly shows: RegExp
   /** It is a rule about several nodes, and shows only in their worlds. */
   readonly needsProviders?: boolean
+  /** It takes half a minute to show itself, so that only a soak looks for it. */
+  readonly isSlow?: boolean
   /** What the network's config says of its nodes. */
   readonly nodes?: (config: NodesConfig) => NodesConfig
   readonly storage?: (storage: Service, life: Life, world: World) => Partial<Service>
@@ -118,7 +120,7 @@ const staleWrites: Mutant = {
       mint: (owner, input) => mint(present(owner), input),
       settle: (owner, input) => settle(present(owner), input),
       checkpoint: (owner, cursor) => checkpoint(present(owner), cursor),
-      retract: (owner, limit) => retract(present(owner), limit),
+      retract: (owner, limit, terms) => retract(present(owner), limit, terms),
       rewind: (owner, depth) => rewind(present(owner), depth),
       invalidate: (owner, what) => invalidate(present(owner), what),
     }
@@ -237,6 +239,7 @@ const leftOutBelieved: Mutant = {
   name: "what a node leaves out is believed not to be",
   shows: lateDropped.shows,
   needsProviders: true,
+  isSlow: true,
   nodes: ({ urls, ...rest }) => {
     const { audit: _, ...config } = rest as Record<string, unknown>
     return { urls, ...config }
@@ -247,6 +250,7 @@ const oneNode: Mutant = {
   name: "no other node is asked when one fails",
   shows: /is not current although a node is well|although that never left the chain/,
   needsProviders: true,
+  isSlow: true,
   nodes: ({ urls, ...rest }) => ({ urls: urls.slice(0, 1), ...rest }),
 }
 

@@ -93,7 +93,7 @@ const checkAll = Effect.fnUntraced(function* (world: World, driver: Driver) {
   const kept = yield* listLetters(world, driver.life)
   for (const { whyNot, kind, sink, matchId } of kept) {
     // A retraction is not offered while its match stands again.
-    const isDue = kind === "match" ? whyNot === null : !world.receivers.get(sink)!.held.has(matchId)
+    const isDue = kind === "match" ? whyNot === null : world.receivers.get(sink)?.held.has(matchId) !== true
     if (isDue) world.violation(`${sink}: the letter of the ${kind} ${matchId} is left`)
   }
   for (const { id } of SINKS) {
