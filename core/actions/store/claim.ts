@@ -39,7 +39,7 @@ export interface Claimed {
 type Row = { readonly [column: string]: unknown }
 
 /** Any number will do that no other program takes its advisory lock by. */
-const CLAIMING = 7_042_651_932
+const CLAIMING = 7_042_651_933
 
 const claimSql = (actions: number): string => `
   with candidates as (

@@ -1,4 +1,4 @@
-import type { StoredFeedItem } from "../../storage/storage.ts"
+import type { StoredFeedItem } from "../../storage/feed-item.ts"
 import type { Advance } from "./hub.ts"
 import { Signal } from "./signal.ts"
 import { SharedItem } from "./view.ts"

@@ -1,4 +1,4 @@
-import type { FeedState } from "../../storage/storage.ts"
+import type { FeedState } from "../../storage/feed-item.ts"
 import { InvalidPosition, StalePosition } from "../error.ts"
 
 /** The position of the last item of each network that was read. A network that it does not name is read from its oldest. */

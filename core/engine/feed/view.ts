@@ -1,5 +1,5 @@
 import type { Match } from "../../model/sink-event.ts"
-import type { MatchItem, StoredFeedItem } from "../../storage/storage.ts"
+import type { MatchItem, StoredFeedItem } from "../../storage/feed-item.ts"
 import type { MatchView } from "../resources.ts"
 import type { FeedItem } from "./item.ts"
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { FeedPage, FeedState, StoredFeedItem } from "../storage.ts"
+import type { FeedPage, FeedState, StoredFeedItem } from "../feed-item.ts"
 import { type MatchTuple, mergeItems, type RetractedTuple, toMatchItem, toRetractedItem } from "../tuples/feed-item.ts"
 import type { Session } from "./connection.ts"
 import type { QueryFailed } from "./error.ts"

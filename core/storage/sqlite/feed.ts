@@ -1,4 +1,4 @@
-import type { FeedPage, FeedState, StoredFeedItem } from "../storage.ts"
+import type { FeedPage, FeedState, StoredFeedItem } from "../feed-item.ts"
 import { type MatchTuple, mergeItems, type RetractedTuple, toMatchItem, toRetractedItem } from "../tuples/feed-item.ts"
 import { type Native, rows } from "./native.ts"
 import { sql } from "./sql.ts"

@@ -1,4 +1,4 @@
-import type { MatchItem, RetractedItem, StoredFeedItem } from "../storage.ts"
+import type { MatchItem, RetractedItem, StoredFeedItem } from "../feed-item.ts"
 
 /** A match in the feed, in the order of the columns that both databases select. */
 export type MatchTuple = readonly [

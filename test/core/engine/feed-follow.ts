@@ -2,7 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { Feed, type FeedItem, type FeedRequest } from "../../../core/engine/feed.ts"
 import type { Match } from "../../../core/model/sink-event.ts"
-import type { StoredFeedItem } from "../../../core/storage/storage.ts"
+import type { StoredFeedItem } from "../../../core/storage/feed-item.ts"
 import { Generator } from "../model/field-generator.ts"
 
 export const networks = ["a", "b", "c"]

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { LiveLog } from "../../../core/engine/feed/live-log.ts"
-import type { StoredFeedItem } from "../../../core/storage/storage.ts"
+import type { StoredFeedItem } from "../../../core/storage/feed-item.ts"
 
 const match = (network: string, position: number, size = 10): StoredFeedItem => ({
   kind: "match",
