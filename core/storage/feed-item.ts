@@ -1,10 +1,5 @@
 import type { Cursor } from "../model/cursor.ts"
 
-export interface FeedFilter {
-  readonly network?: string
-  readonly monitor?: string
-}
-
 /** What of a network's feed is read: items behind `after` and at or before `upTo`. */
 export interface FeedPage {
   readonly network: string

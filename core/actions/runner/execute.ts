@@ -17,7 +17,7 @@ import type { Verdict } from "./verdict.ts"
 /** A run took longer than its action may take. */
 class RunTimedOut extends Schema.TaggedError<RunTimedOut>()("RunTimedOut", { ms: Schema.Int }) {
   override get message() {
-    return `the run took longer than the action's timeoutMs, which is ${this.ms}`
+    return `the run took longer than the action's timeoutMs, which is ${this.ms}; raise it, or do less in one run`
   }
 }
 

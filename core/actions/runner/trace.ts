@@ -1,11 +1,8 @@
-import { Effect, Option, Tracer } from "effect"
+import { Effect, Option, type Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
+import { traceparentOf } from "../../plugin/tracing.ts"
 
-/** The W3C trace context (`traceparent`) of a span. */
-export const traceparentOf = (span: Tracer.AnySpan): string =>
-  `00-${span.traceId.padStart(32, "0")}-${span.spanId}-${span.sampled ? "01" : "00"}`
-
-/** The trace context that this runs in, or null. */
+/** The trace context that this runs in, or null: that of the event also where nobody reads spans. */
 export const currentTraceparent: Effect.Effect<string | null> = Effect.match(Effect.currentParentSpan, {
   onFailure: () => null,
   onSuccess: traceparentOf,

@@ -119,7 +119,22 @@ export const makeTransactions = Effect.fnUntraced(function* (
       yield* writeGroup(backlog)
     }
   })
-  const fiber = yield* Effect.forkScoped(Effect.catchTag(loop, "Done", () => Effect.void))
+  const supervised: Effect.Effect<void> = loop.pipe(
+    Effect.catchDefect((defect) =>
+      Effect.logError(`the writing of event store ${store} broke and starts again`, defect).pipe(
+        Effect.andThen(
+          Effect.sync(() => {
+            for (const waiting of backlog.splice(0)) {
+              settle(waiting, Exit.fail(storeFailed(store, waiting.operation, defect)))
+            }
+          }),
+        ),
+        Effect.andThen(Effect.suspend(() => supervised)),
+      ),
+    ),
+    Effect.catchTag("Done", () => Effect.void),
+  )
+  const fiber = yield* Effect.forkScoped(supervised)
   yield* Effect.addFinalizer(() => Queue.end(queue).pipe(Effect.andThen(Fiber.await(fiber))))
 
   return {

@@ -9,21 +9,29 @@ export interface DeliveryRow {
   readonly pk: number
   readonly action: string
   readonly state: DeliveryState
+  /** Runs that failed. */
   readonly attempts: number
+  /** When it may be run, in ms since 1970. */
   readonly due: number
+  /** Why it is failed or parked: `attempts_exhausted`, `outcome_unknown`, `call_diverged`, `payload_unreadable`, … */
   readonly code: string | null
+  /** The same in words; of one that waits, why its last run failed. */
   readonly reason: string | null
   readonly createdAt: number
   readonly settledAt: number | null
+  /** The event's id and type (`match:<monitor>` for a monitor's matches and retractions). */
   readonly event: string
   readonly type: string
+  /** The version of its type when it was emitted. */
   readonly version: number
   readonly tenant: string | null
+  /** When the event was emitted, in ms since 1970. */
+  readonly emittedAt: number
+  /** Of a monitor's event: the match, which of its lives, whether it was taken back, and its network. Null of others. */
   readonly matchId: string | null
   readonly life: number | null
   readonly kind: "match" | "retracted" | null
   readonly network: string | null
-  readonly emittedAt: number
 }
 
 export interface DeliveryFilter {
