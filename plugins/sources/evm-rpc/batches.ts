@@ -1,13 +1,15 @@
 import { Effect, type Tracer } from "effect"
 import { compareCursors, type Cursor, endOf } from "../../../core/model/cursor.ts"
-import type { SourceBatch, SourceEvent } from "../../../core/plugin/source.ts"
+import type { Anchor, SourceBatch, SourceEvent } from "../../../core/plugin/source.ts"
 import type { ReadRange } from "./ahead.ts"
 import { blockEvents } from "./block-events.ts"
+import type { Block } from "./blocks.ts"
 import type { Chain, KnownLogs } from "./chain.ts"
 import { toEvents } from "./events.ts"
 import { followCalls } from "./factory-calls.ts"
 import { followBlocks, followRange } from "./factory-reads.ts"
 import type { Header } from "./header.ts"
+import type { Log } from "./logs.ts"
 import { timestampsOf } from "./range-reads.ts"
 import { inReadSpan } from "./read-span.ts"
 import type { Routing } from "./routing.ts"
@@ -23,12 +25,16 @@ export interface ReadBatch {
   readonly span: Tracer.Span | null
 }
 
-/** The batch of a range far from the head that begins at `from`: only its last block's hash is known for certain. */
+/**
+ * The batch of a range far from the head that begins at `from`. Of its blocks only some hashes are known: from `keptFrom`
+ * on they are kept, so that what was told of a fork is known for it also where the feed goes back into the range.
+ */
 export const deepBatch = Effect.fnUntraced(function* (
   chain: Chain,
   { routing, contents, span }: ReadRange,
   from: number,
   after: Cursor,
+  keptFrom = Number.POSITIVE_INFINITY,
 ) {
   const { logs, timestamps, end, by, records } = yield* followRange(chain, routing.logs, from, contents)
   const blocks = yield* followCalls(chain, routing.transactions, contents.blocks)
@@ -38,7 +44,7 @@ export const deepBatch = Effect.fnUntraced(function* (
       toEvents(logs, routing.logs, (block) => timestamps.get(block)!, after),
     ),
     upTo: endOf(end.number),
-    resume: [{ primary: end.number, hash: end.hash }],
+    resume: hashesFrom(keptFrom, blocks, logs, end),
     interests: routing.version,
     records,
     pending: routing.pending,
@@ -46,6 +52,25 @@ export const deepBatch = Effect.fnUntraced(function* (
   const read: ReadBatch = { batch, by, routing, span }
   return read
 })
+
+/** The hashes of the blocks from `first` on, as far as they are known; that of `end` in any case. */
+const hashesFrom = (
+  first: number,
+  blocks: ReadonlyArray<Block>,
+  logs: ReadonlyArray<Log>,
+  end: Header,
+): ReadonlyArray<Anchor> => {
+  const hashes = new Map<number, string>()
+  if (end.number >= first) {
+    for (const { header } of blocks) hashes.set(header.number, header.hash)
+    for (const { block, blockHash } of logs) hashes.set(block, blockHash)
+  }
+  hashes.set(end.number, end.hash)
+  return [...hashes]
+    .filter(([primary]) => primary >= first || primary === end.number)
+    .map(([primary, hash]) => ({ primary, hash }))
+    .toSorted((a, b) => a.primary - b.primary)
+}
 
 /** Two lists in the order of their cursors as one. */
 const inOrder = (a: ReadonlyArray<SourceEvent>, b: ReadonlyArray<SourceEvent>): ReadonlyArray<SourceEvent> => {

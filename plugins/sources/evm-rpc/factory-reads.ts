@@ -60,10 +60,9 @@ export const followRange = Effect.fnUntraced(function* (
   if (more.end.hash !== end.hash) return yield* changed(`there are two blocks ${end.number}`)
   yield* agree(contents.blocks, more.logs, end)
   return {
+    ...contents,
     logs: yield* join(contents.logs, more.logs),
     timestamps: new Map([...contents.timestamps, ...more.timestamps]),
-    end,
-    blocks: contents.blocks,
     by: more.by === by ? by : null,
     records,
   }

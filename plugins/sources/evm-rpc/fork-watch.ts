@@ -1,7 +1,8 @@
 import { Effect } from "effect"
-import { compareCursors, type Cursor } from "../../../core/model/cursor.ts"
+import { compareCursors, type Cursor, nextOf } from "../../../core/model/cursor.ts"
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
+import { changed, lacks } from "./block-reads.ts"
 import type { Chain } from "./chain.ts"
 import { findFork } from "./history.ts"
 import type { RpcFailure } from "./rpc/errors.ts"
@@ -56,6 +57,34 @@ export class ForkWatch {
         if (this.#wasAskedElsewhere) return null
       }
       return outcome
+    },
+  )
+
+  /**
+   * Looks for a fork when a run begins. If there is none, learns the hash of the last block that was handed over where none
+   * was recorded for it, as after a rewind into a range: what is read next must go on from it. Who tells it must have the
+   * newest block of which the hash is known.
+   */
+  readonly verify: Effect.Effect<SourceOutcome | null, RpcFailure | SourceRefused> = Effect.gen(
+    { self: this },
+    function* () {
+      const found = yield* this.look
+      const { newest } = this.#known
+      const last = nextOf(this.#begin) - 1
+      if (found !== null || newest === undefined || newest.primary >= last) return found
+      const block = yield* this.#providers.use(
+        Effect.fnUntraced({ self: this }, function* (provider) {
+          const { headers } = yield* this.#chain.headersOn(provider, [newest.primary, last])
+          const [same, block] = [headers[0]!, headers[1]!]
+          if (same === null) return yield* lacks(provider, newest.primary)
+          if (same.hash !== newest.hash)
+            return yield* changed(provider, `block ${newest.primary} is not the one that was read`)
+          return block ?? (yield* lacks(provider, last))
+        }),
+        { from: newest.primary },
+      )
+      this.#known.put({ primary: last, hash: block.hash })
+      return null
     },
   )
 

@@ -199,7 +199,12 @@ export interface RangeOfLogs {
   readonly timestamps: ReadonlyMap<number, number>
   /** The last block of the range. */
   readonly end: Header
+  /** Of the first block: what the range goes on from. */
+  readonly parentHash: string
 }
+
+/** The blocks of a range that come with its logs: the last one, and the first one. */
+const endsOf = (from: number, to: number): ReadonlyArray<Call> => (from === to ? [to] : [to, from]).map(blockByNumber)
 
 /** Asks for what `logsOfRange` reads first. */
 export const askForRange = (
@@ -208,14 +213,14 @@ export const askForRange = (
   to: number,
   filters: ReadonlyArray<LogFilter>,
 ): Effect.Effect<Asked> => {
-  const last = [blockByNumber(to)]
+  const last = endsOf(from, to)
   return filters.length === 0
     ? Effect.map(provider.client.ask(last), (unread) => ({ provider, end: to, unread }))
     : askForPiece(provider, from, to, filters, last)
 }
 
 /**
- * The logs of a range that the provider has whole; without filters, its last block only.
+ * The logs of a range that the provider has whole; without filters, its first and last block only.
  *
  * @param asked what `askForRange` asked of the provider; null to ask now
  */
@@ -226,17 +231,21 @@ export const logsOfRange = Effect.fnUntraced(function* (
   filters: ReadonlyArray<LogFilter>,
   asked: Asked | null,
 ): Effect.fn.Return<RangeOfLogs, RpcFailure> {
-  const first = asked ?? (yield* askForRange(provider, from, to, filters))
+  const ahead = asked ?? (yield* askForRange(provider, from, to, filters))
   const { logs, more } =
     filters.length === 0
-      ? { logs: [], more: yield* first.unread }
-      : yield* logsInPieces(provider, from, to, filters, [blockByNumber(to)], first)
+      ? { logs: [], more: yield* ahead.unread }
+      : yield* logsInPieces(provider, from, to, filters, endsOf(from, to), ahead)
   const end = yield* headerAt(provider, more[0]!, to)
   // a node that lacks the last block answers the range as far as it has it
   if (end === null) return yield* lacks(provider, to)
-  const last = logs.at(-1)
+  const begin = from === to ? end : yield* headerAt(provider, more[1]!, from)
+  if (begin === null) return yield* lacks(provider, from)
+  const [first, last] = [logs[0], logs.at(-1)]
+  if (first?.block === from) yield* checkHash(provider, first, begin)
   if (last?.block === to) yield* checkHash(provider, last, end)
-  return { logs, timestamps: yield* timestampsOf(provider, logs, end), end }
+  const timestamps = yield* timestampsOf(provider, logs, end)
+  return { logs, timestamps, end, parentHash: begin.parentHash }
 })
 
 const timestampsOf = Effect.fnUntraced(function* (provider: Provider, logs: ReadonlyArray<Log>, end: Header) {

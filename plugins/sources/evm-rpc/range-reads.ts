@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Anchor } from "../../../core/plugin/source.ts"
 import { headersInRange } from "./block-reads.ts"
 import { type Block, blocksInRange } from "./blocks.ts"
 import type { Header } from "./header.ts"
@@ -43,13 +44,14 @@ const contentsOf = Effect.fnUntraced(function* (
   blocks: ReadonlyArray<Block>,
   read: RangeOfLogs | null,
 ): Effect.fn.Return<RangeContents, RpcFailure> {
-  const { logs, timestamps, end } = read ?? {
+  const { logs, timestamps, end, parentHash } = read ?? {
     logs: NO_LOGS,
     timestamps: new Map<number, number>(),
     end: blocks.at(-1)!.header,
+    parentHash: blocks[0]!.header.parentHash,
   }
   yield* agree(blocks, logs, end)
-  return { logs, timestamps, end, blocks, by }
+  return { logs, timestamps, end, parentHash, blocks, by }
 })
 
 /** Reads a range of one provider. Fails if the provider does not have it whole. */
@@ -112,6 +114,17 @@ export const agree = Effect.fnUntraced(function* (
       reason: `the logs of block ${other.block} belong to another block of that number; the chain changed while it was read`,
     })
 })
+
+/** Fails if what is read next does not go on from the last block that was read. */
+export const goesOn = (last: Anchor | undefined, parentHash: string): Effect.Effect<void, RpcFailure> =>
+  last === undefined || last.hash === parentHash
+    ? Effect.void
+    : Effect.fail(
+        new RpcFailure({
+          kind: "missing",
+          reason: `the chain replaced block ${last.primary} by another one while it was read; read the range again`,
+        }),
+      )
 
 /** The timestamps of blocks. Fails if one lacks it. */
 export const timestampsOf = Effect.fnUntraced(function* (

@@ -3,8 +3,9 @@ import { compareCursors, type Cursor, endOf, nextOf, startOf } from "../../../co
 import type { SourceRefused } from "../../../core/plugin/error.ts"
 import type { SourceBatch, SourceOutcome, SourceRun } from "../../../core/plugin/source.ts"
 import { within } from "../../../core/plugin/tracing.ts"
-import { RangesAhead } from "./ahead.ts"
+import { RangesAhead, type ReadRange } from "./ahead.ts"
 import { Audit } from "./audit.ts"
+import { changed } from "./block-reads.ts"
 import { deepBatch, nearBatch, type ReadBatch } from "./batches.ts"
 import type { Chain, ExpectedBlock, KnownLogs } from "./chain.ts"
 import type { Config } from "./config.ts"
@@ -125,7 +126,7 @@ class Follower {
   /** Looks at the head once and reads the next piece behind it, if there is one. */
   readonly step: Effect.Effect<Step, RpcFailure | SourceRefused> = Effect.gen({ self: this }, function* () {
     if (!this.#verified) {
-      const invalidated = yield* this.#forks.look
+      const invalidated = yield* this.#forks.verify
       if (invalidated !== null) return invalidated
       this.#verified = true
     }
@@ -253,13 +254,32 @@ class Follower {
   }
 
   /** No variable of a loop holds what was read: the garbage collector would copy it while the next range is read. */
-  #handNext(deepEnd: number): Effect.Effect<void, RpcFailure | SourceRefused> {
-    const from = this.#next
-    return this.#ahead.next({ from, to: deepEnd }, this.#routing).pipe(
-      Effect.flatMap((read) => deepBatch(this.#chain, read, from, this.#cursor)),
-      Effect.flatMap((read) => this.#hand(read)),
+  #handNext(deepEnd: number): Effect.Effect<SourceOutcome | null, RpcFailure | SourceRefused> {
+    return this.#ahead.next({ from: this.#next, to: deepEnd }, this.#routing).pipe(
+      Effect.flatMap((read) => {
+        const { parentHash, by } = read.contents
+        return this.#goesOn(this.#next, parentHash) ? this.#handDeep(read) : this.#doubt(by)
+      }),
     )
   }
+
+  #handDeep(read: ReadRange): Effect.Effect<null, RpcFailure | SourceRefused> {
+    const keptFrom = this.#highest - this.#run.resume.depth
+    const batch = deepBatch(this.#chain, read, this.#next, this.#cursor, keptFrom)
+    return Effect.as(
+      Effect.flatMap(batch, (read) => this.#hand(read)),
+      null,
+    )
+  }
+
+  /** What a provider read does not go on from what was handed over: one of the two is of a fork. */
+  readonly #doubt = Effect.fnUntraced(function* (this: Follower, by: Provider) {
+    const invalidated = yield* this.#forks.look
+    if (invalidated !== null) return invalidated
+    const what = `its block ${this.#next} does not go on from the block before it that was read`
+    if (!by.health.benched && this.#providers.list.length > 1) yield* this.#providers.bench(by, what)
+    return yield* changed(by, what)
+  })
 
   readonly #readDeep = Effect.fnUntraced(function* (this: Follower, deepEnd: number) {
     if (!this.#isDeep) {
@@ -271,7 +291,8 @@ class Follower {
     this.#factories.forgetBehind(this.#cursor)
     for (let i = 0; i < ROUND_RANGES && this.#next <= deepEnd; i++) {
       if (this.audit !== null) yield* this.audit.room
-      yield* this.#handNext(deepEnd)
+      const invalidated = yield* this.#handNext(deepEnd)
+      if (invalidated !== null) return invalidated
     }
     return advanced
   })
@@ -286,7 +307,9 @@ class Follower {
     const from = this.#next
     const to = Math.min(target, from + NEAR_BATCH - 1)
     const headers = this.#recent.below(latest, from, to) ?? (yield* this.#chain.headers(from, to))
-    if (!this.#continues(headers[0]!)) {
+    const first = headers[0]!
+    const isOther = (this.#known.hashOf(first.number) ?? first.hash) !== first.hash
+    if (isOther || !this.#goesOn(first.number, first.parentHash)) {
       const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
       yield* prove
@@ -300,10 +323,9 @@ class Follower {
     return this.#next <= target ? advanced : idle
   })
 
-  /** Whether the block goes on where the known ones end. */
-  #continues(header: Header): boolean {
-    const [same, parent] = [this.#known.hashOf(header.number), this.#known.hashOf(header.number - 1)]
-    return (same === undefined || same === header.hash) && (parent === undefined || parent === header.parentHash)
+  /** Whether a block of such a parent goes on where the known ones end. */
+  #goesOn(block: number, parentHash: string): boolean {
+    return (this.#known.hashOf(block - 1) ?? parentHash) === parentHash
   }
 }
 

@@ -8,10 +8,11 @@ import type { Chain } from "./chain.ts"
 import { type Config, readStart } from "./config.ts"
 import { Factories } from "./factories.ts"
 import { Past } from "./factory-past.ts"
+import { goesOn } from "./range-reads.ts"
 import { routingOf } from "./routing.ts"
 import { NEAR_BLOCKS, nearBlocks } from "./run.ts"
 import { waitAfter } from "./rpc/backoff.ts"
-import { RpcFailure } from "./rpc/errors.ts"
+import type { RpcFailure } from "./rpc/errors.ts"
 import type { Providers } from "./rpc/providers.ts"
 import type { Selector } from "./selector.ts"
 
@@ -62,11 +63,7 @@ const scanOnce = (
     let before = last
     for (let from = at; from <= end; from += NEAR_BATCH) {
       const headers = yield* chain.headers(from, Math.min(end, from + NEAR_BATCH - 1))
-      if (before !== undefined && headers[0]!.parentHash !== before.hash)
-        return yield* new RpcFailure({
-          kind: "missing",
-          reason: `the chain replaced block ${before.primary} by another one while it was read; read the range again`,
-        })
+      yield* goesOn(before, headers[0]!.parentHash)
       const { batch } = yield* nearBatch(chain, headers, yield* routing, startOf(from))
       batches.push(batch)
       before = batch.resume.at(-1)
@@ -78,6 +75,7 @@ const scanOnce = (
     Stream.unfold(from, (next) => {
       if (next > to) return Effect.undefined
       return ahead.next({ from: next, to }, routing).pipe(
+        Effect.tap((read) => goesOn(last, read.contents.parentHash)),
         Effect.flatMap((read) => deepBatch(chain, read, next, startOf(next))),
         Effect.map(({ batch }) => [batch, batch.upTo.primary + 1] as const),
       )

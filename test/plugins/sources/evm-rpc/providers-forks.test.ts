@@ -103,6 +103,44 @@ describe("what looks like a fork", () => {
   )
 
   live(
+    "a provider on a fork of its own, deeper than a reorganisation is expected to reach: no range of it goes on from another's",
+    Effect.gen(function* () {
+      for (const isFirst of [true, false]) {
+        const chain = new SimulatedChain().mine(150, valued)
+        const [liar, good] = [yield* simulatedNode(chain), yield* simulatedNode(chain)]
+        liar.misbehave(ownFork(1, 120))
+        const urls = isFirst ? [liar.url, good.url] : [good.url, liar.url]
+        const { driven } = yield* drive(yield* makeSource({ ...quick, urls, max_block_range: 10 }))
+        yield* until("the head is reached", () => driven.upTo === 150 || driven.exit !== undefined)
+        const forks = driven.anchors.filter(({ primary }) => primary > 30)
+        assert.strictEqual(new Set(forks.map(({ primary, hash }) => chain.at(primary)!.hash === hash)).size, 1)
+      }
+    }),
+  )
+
+  live(
+    "that a rewind leads back into a range of: it is found where the feed goes on behind",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(110, valued)
+      const [liar, good] = [yield* simulatedNode(chain), yield* simulatedNode(chain)]
+      liar.misbehave(ownFork(1, 90))
+      const { driven, stop } = yield* drive(yield* makeSource({ ...quick, url: liar.url }))
+      yield* until("the head is reached", () => driven.upTo === 110)
+      yield* stop
+      const anchors = driven.anchors.filter(({ primary }) => primary <= 40)
+      for (const urls of [[good.url], [liar.url, good.url]]) {
+        const rewound = yield* drive(yield* makeSource({ ...quick, urls }), { cursor: endOf(40), anchors })
+        if (urls.length === 2) {
+          yield* until("it reads on", () => rewound.driven.upTo > 40)
+          liar.misbehave(drops())
+        }
+        yield* until("the fork is found", () => rewound.driven.exit !== undefined)
+        assert.deepStrictEqual((rewound.driven.outcome as any).from, endOf(20))
+      }
+    }),
+  )
+
+  live(
     "a provider whose head has another hash now and then",
     Effect.gen(function* () {
       const chain = new SimulatedChain().mine(10, valued)
