@@ -129,7 +129,8 @@ export class Audit {
   /** The nodes that may have receipts. */
   get #withReceipts(): ReadonlyArray<Provider> {
     return this.#providers.list.filter(
-      ({ blockReceipts, chainId }) => blockReceipts && (chainId === null || chainId === this.#config.chain_id),
+      ({ blockReceipts, chainId }) =>
+        blockReceipts !== "lacks" && (chainId === null || chainId === this.#config.chain_id),
     )
   }
 

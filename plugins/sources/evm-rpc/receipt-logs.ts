@@ -24,7 +24,7 @@ export const logsOfReceipts = Effect.fnUntraced(function* (
   provider: Provider,
   { from, to, end, hashes }: KnownBlocks,
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
-  if (!provider.blockReceipts) return yield* provider.client.failure("unsupported", NO_RECEIPTS)
+  if (provider.blockReceipts === "lacks") return yield* provider.client.failure("unsupported", NO_RECEIPTS)
   const numbers = Array.from({ length: to - from + 1 }, (_, i) => from + i)
   const areKnown = numbers.every((number) => hashes.has(number))
   const answers = yield* provider.client.batch([
@@ -52,13 +52,14 @@ const blockLogs = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
   const receipts = yield* Effect.fromResult(answer).pipe(
     Effect.catchIf(
-      ({ kind }) => kind === "refused" || kind === "unsupported",
+      ({ kind }) => provider.blockReceipts === "unknown" && (kind === "refused" || kind === "unsupported"),
       () => {
-        provider.blockReceipts = false
+        provider.blockReceipts = "lacks"
         return Effect.fail(provider.client.failure("unsupported", NO_RECEIPTS))
       },
     ),
   )
+  provider.blockReceipts = "answers"
   if (receipts === null) return yield* lacks(provider, number)
   const { logs, blockHash } = yield* provider.client.read(() => readReceiptLogs(receipts, number))
   if (hash !== undefined && blockHash !== null && blockHash !== hash)

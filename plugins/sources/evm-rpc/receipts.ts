@@ -76,11 +76,11 @@ export const receiptsOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Receipts, RpcFailure> {
   const receipts = new Map<Transaction, Receipt>()
   const several = wanted.filter(({ transactions }) => transactions.length > 1)
-  let isKnown = provider.blockReceipts
-  for (let i = 0; i < several.length && isKnown; i += AT_ONCE)
-    isKnown = yield* readTogether(provider, several.slice(i, i + AT_ONCE), receipts)
+  let doesAnswer = provider.blockReceipts !== "lacks"
+  for (let i = 0; i < several.length && doesAnswer; i += AT_ONCE)
+    doesAnswer = yield* readTogether(provider, several.slice(i, i + AT_ONCE), receipts)
   yield* readSingly(provider, wanted, receipts)
-  provider.blockReceipts = isKnown
+  if (!doesAnswer && provider.blockReceipts === "unknown") provider.blockReceipts = "lacks"
   return receipts
 })
 
@@ -99,6 +99,7 @@ const readTogether = Effect.fnUntraced(function* (
       ),
     )
     if (listed === null) return false
+    provider.blockReceipts = "answers"
     for (const transaction of block.transactions) {
       const raw = listed.get(transaction.hash)
       if (raw !== undefined) yield* keep(provider, block, transaction, raw, receipts)

@@ -17,8 +17,8 @@ export interface Provider {
   chainId: number | null
   /** Whether it answers `eth_getLogs` by block hash. */
   logsByHash: boolean
-  /** Whether it answers `eth_getBlockReceipts`. */
-  blockReceipts: boolean
+  /** Whether it answers `eth_getBlockReceipts`: once it did, a refusal is of that one request. */
+  blockReceipts: "unknown" | "answers" | "lacks"
   /** Whether it answers for the tags that `confirmations` needs. */
   knowsTags: boolean
   /** The newest block that it told; -1 until it did. */
@@ -101,7 +101,7 @@ export const makeProviders = Effect.fnUntraced(function* (
     lowest: 0,
     chainId: null,
     logsByHash: true,
-    blockReceipts: true,
+    blockReceipts: "unknown",
     knowsTags: true,
     head: -1,
     behind: false,

@@ -190,6 +190,28 @@ describe("the audit of receipts", () => {
   )
 
   live(
+    "asks a node that has answered for receipts again after it refused once",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(200, three)
+      const node = yield* simulatedNode(chain)
+      omit(node, 208)
+      const omitting = node.fault
+      let refusals = 0
+      node.fault = (method, params) =>
+        method === "eth_getBlockReceipts" && chain.head.number > 200 && refusals++ < 1
+          ? { error: { code: -32000, message: "receipts of the block cannot be derived" } }
+          : omitting(method, params)
+      const source = yield* makeSource({ ...audited, url: node.url })
+      const { driven } = yield* drive(source)
+      yield* until("receipts came", () => driven.upTo === 200 && node.count("eth_getBlockReceipts") >= 190)
+      chain.mine(20, three)
+      yield* until("it is found", () => found(driven.late).length === 1)
+      assert.deepStrictEqual(found(driven.late), ["208:1"])
+      assert.strictEqual(driven.trouble, null)
+    }),
+  )
+
+  live(
     "that cannot go on holds up nothing, and goes on when it can",
     Effect.gen(function* () {
       const chain = new SimulatedChain().mine(200, three)
