@@ -1,12 +1,13 @@
 import { Migrator } from "@mikro-orm/migrations"
 import { MikroORM } from "@mikro-orm/postgresql"
+import { closeOrm } from "./close-orm.ts"
 import { Effect, Redacted, type Scope } from "effect"
 import { entities } from "../entities/index.ts"
 import { migrations } from "../migrations/index.ts"
 import { DatabaseTooNew, DatabaseUnusable, type OpenError } from "../open-error.ts"
 import { databaseName, shownAddress } from "./address.ts"
 import { queryFailed } from "./error.ts"
-import type { NativePool } from "./native.ts"
+import type { NativeClient, NativePool } from "./native.ts"
 import { clientOptions, type ClientUse } from "./session.ts"
 
 export interface Opened {
@@ -14,6 +15,9 @@ export interface Opened {
   readonly pool: NativePool
   readonly url: Redacted.Redacted
 }
+
+/** Takes note of each connection that is made. */
+type OnConnect = (client: NativeClient) => void
 
 /** Any number will do that no other program takes its advisory lock by. */
 const MIGRATING = 7_042_651_931
@@ -34,14 +38,21 @@ const unusable = (url: string, cause: unknown): DatabaseUnusable => {
   return new DatabaseUnusable({ database: shownAddress(url), reason, advice: advise(code) })
 }
 
-const connect = (url: Redacted.Redacted, use: ClientUse): Effect.Effect<Opened, DatabaseUnusable, Scope.Scope> =>
+const connect = (
+  url: Redacted.Redacted,
+  use: ClientUse,
+  onConnect?: OnConnect,
+): Effect.Effect<Opened, DatabaseUnusable, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.tryPromise({
       try: async () => {
         const orm = await MikroORM.init({
           entities,
           dbName: databaseName(Redacted.value(url)),
-          driverOptions: clientOptions(Redacted.value(url), use),
+          driverOptions: {
+            ...clientOptions(Redacted.value(url), use),
+            ...(onConnect === undefined ? {} : { onConnect }),
+          },
           extensions: [Migrator],
           migrations: { migrationsList: migrations, snapshot: false, silent: true, disableForeignKeys: false },
           logger: () => {},
@@ -50,7 +61,7 @@ const connect = (url: Redacted.Redacted, use: ClientUse): Effect.Effect<Opened, 
       },
       catch: (cause) => unusable(Redacted.value(url), cause),
     }),
-    ({ orm }) => Effect.promise(() => orm.close(true)),
+    ({ orm }) => closeOrm(orm),
   )
 
 /** Brings the tables up to date. Processes that start together take turns. */
@@ -71,6 +82,25 @@ const migrate = async ({ orm, pool, url }: Opened): Promise<void> => {
   }
 }
 
+/**
+ * The same over connections of its own, since a change of large tables may take as long as it likes. Whoever gives it up
+ * breaks them, whatever they wait for: a server that is silent would keep the program from ending.
+ */
+const migrated = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const clients = new Set<NativeClient>()
+  const opened = yield* connect(url, "migrations", (client) => void clients.add(client))
+  yield* Effect.tryPromise({
+    try: () => migrate(opened),
+    catch: (cause) => (cause instanceof DatabaseTooNew ? cause : unusable(Redacted.value(url), cause)),
+  }).pipe(
+    Effect.onInterrupt(() =>
+      Effect.sync(() => {
+        for (const { connection } of clients) connection.stream.destroy()
+      }),
+    ),
+  )
+}, Effect.scoped)
+
 /** Connects, creates the tables or brings them up to date, and answers a pool of connections. */
 export const open = Effect.fn("Storage.open")(function* (
   url: Redacted.Redacted,
@@ -82,12 +112,6 @@ export const open = Effect.fn("Storage.open")(function* (
       advice: "Write it as postgres://user:password@host:port/database, with special characters percent-encoded.",
     })
   }
-  // Over connections of their own, since a change of large tables may take as long as it likes.
-  yield* Effect.flatMap(connect(url, "migrations"), (opened) =>
-    Effect.tryPromise({
-      try: () => migrate(opened),
-      catch: (cause) => (cause instanceof DatabaseTooNew ? cause : unusable(Redacted.value(url), cause)),
-    }),
-  ).pipe(Effect.uninterruptible, Effect.scoped)
+  yield* migrated(url)
   return yield* connect(url, "rows")
 })

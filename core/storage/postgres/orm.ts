@@ -1,5 +1,6 @@
 import type { MikroORM } from "@mikro-orm/core"
 import { MikroORM as DatabaseOrm } from "@mikro-orm/postgresql"
+import { closeOrm } from "./close-orm.ts"
 import { Effect, Redacted, type Scope } from "effect"
 import type { StorageError } from "../error.ts"
 import type { OrmOptions } from "../orm-options.ts"
@@ -20,5 +21,5 @@ export const openOrm = ({ url }: Opened, options: OrmOptions): Effect.Effect<Mik
         }),
       catch: (cause) => classify("orm", queryFailed(cause)),
     }),
-    (orm) => Effect.promise(() => orm.close(true)),
+    closeOrm,
   )

@@ -126,6 +126,20 @@ describe("a database that goes away", () => {
   )
 })
 
+describe("a server that falls silent while tables are made", () => {
+  it.live("does not keep the program from ending", () =>
+    Effect.gen(function* () {
+      const through = yield* proxy(yield* postgres.database)
+      through.fallSilentAt("create table networks")
+      const starting = yield* Effect.forkChild(use(through.url, () => Effect.void))
+      yield* waitFor("it is silent", Effect.sync(through.isSilent), (isSilent) => isSilent)
+      yield* Fiber.interrupt(starting).pipe(
+        Effect.timeoutOrElse({ duration: "15 seconds", orElse: () => Effect.die(new Error("it does not end")) }),
+      )
+    }),
+  )
+})
+
 describe("a connection that is lost during a commit", () => {
   for (const cut of ["before", "after"] as const) {
     it.live(`${cut} the server had it: a mint is not to be repeated, for its rows may stand`, () =>

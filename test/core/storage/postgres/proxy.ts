@@ -12,6 +12,10 @@ export interface Proxy {
   readonly cutNextCommit: (cut: Cut, marker: string) => void
   /** Whether it was cut. */
   readonly hasCut: () => boolean
+  /** From the next statement that holds `marker` on, no answer comes any more. */
+  readonly fallSilentAt: (marker: string) => void
+  /** Whether it is silent. */
+  readonly isSilent: () => boolean
 }
 
 /** Stands between a client and the server, and breaks connections at the worst moment. */
@@ -22,6 +26,8 @@ export const proxy = (url: string): Effect.Effect<Proxy, never, Scope.Scope> =>
       const sockets = new Set<Socket>()
       let pending: { readonly cut: Cut; readonly marker: string } | null = null
       let cuts = 0
+      let silencing: string | null = null
+      let silent = false
       const server = createServer((client) => {
         const upstream = connect(Number(target.port), target.hostname)
         let sent = ""
@@ -39,6 +45,7 @@ export const proxy = (url: string): Effect.Effect<Proxy, never, Scope.Scope> =>
         }
         client.on("data", (chunk) => {
           sent += chunk.toString("latin1")
+          if (silencing !== null && sent.includes(silencing)) silent = true
           if (pending !== null && sent.includes(pending.marker) && chunk.includes("COMMIT")) {
             const { cut } = pending
             pending = null
@@ -49,7 +56,10 @@ export const proxy = (url: string): Effect.Effect<Proxy, never, Scope.Scope> =>
           if (chunk.includes("COMMIT")) sent = ""
           upstream.write(chunk)
         })
-        upstream.on("data", (chunk) => (mute ? end() : client.write(chunk)))
+        upstream.on("data", (chunk) => {
+          if (mute) end()
+          else if (!silent) client.write(chunk)
+        })
       })
       server.listen(0, "127.0.0.1")
       await once(server, "listening")
@@ -61,6 +71,10 @@ export const proxy = (url: string): Effect.Effect<Proxy, never, Scope.Scope> =>
           pending = { cut, marker }
         },
         hasCut: () => cuts > 0,
+        fallSilentAt: (marker: string) => {
+          silencing = marker
+        },
+        isSilent: () => silent,
         close: async () => {
           for (const socket of sockets) socket.destroy()
           server.close()
