@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Schema, type Scope } from "effect"
 import { Action } from "../../../core/actions/action.ts"
 import { EventStore } from "../../../core/actions/event-store.ts"
 import { Provider } from "../../../core/actions/provider.ts"
 import { layerPostgres } from "../../../core/storage/postgres.ts"
 import { layerSqlite } from "../../../core/storage/sqlite/layer.ts"
 import { isSoak } from "../../system/seed.ts"
+import { runtimeDatabases } from "../storage/postgres/databases.ts"
 import { postgresServer } from "../storage/postgres/server.ts"
 import { waitUntil } from "../../support/scripted-source.ts"
 import { databaseFiles } from "../storage/sqlite/files.ts"
@@ -61,7 +62,7 @@ interface Crashing {
   readonly world: (process: Process) => World
 }
 
-const sqliteOwn = (): Crashing => {
+const sqliteOwn = Effect.sync((): Crashing => {
   const path = file(`${crypto.randomUUID()}/runtime.db`)
   return {
     world: ({ onQuery }) => ({
@@ -70,9 +71,9 @@ const sqliteOwn = (): Crashing => {
       store: EventStore.layerRuntime({ entities, prepare, onQuery }),
     }),
   }
-}
+})
 
-const sqliteAnother = async (): Promise<Crashing> => {
+const sqliteAnother = Effect.promise(async (): Promise<Crashing> => {
   const { MikroORM } = await import("@mikro-orm/sqlite")
   const [path, dbName] = [file(`${crypto.randomUUID()}/runtime.db`), file(`${crypto.randomUUID()}.db`)]
   return {
@@ -91,18 +92,18 @@ const sqliteAnother = async (): Promise<Crashing> => {
       ),
     }),
   }
-}
+})
 
-const postgresOwn = async (): Promise<Crashing> => {
-  const url = await Effect.runPromise(postgres.database)
-  return {
+const postgresOwn = Effect.map(
+  runtimeDatabases(() => postgres.server),
+  (url): Crashing => ({
     world: ({ onQuery }) => ({
       name: "runtime",
       storage: layerPostgres({ url }),
       store: EventStore.layerRuntime({ entities, prepare, onQuery }),
     }),
-  }
-}
+  }),
+)
 
 /** Credits an account, once it was paid for, and tells of it. */
 const makeAction = (provider: PaymentProvider, repeat: "keyed" | "never", process: Process) =>
@@ -121,56 +122,69 @@ const makeAction = (provider: PaymentProvider, repeat: "keyed" | "never", proces
       }),
   })
 
+type Check = (provider: PaymentProvider, parked: boolean, rows: ReadonlyArray<any>, at: number) => void
+
+/** A life ends before its `at`-th statement, and another goes on; answers false when there was none to end before. */
+const crashAt = Effect.fnUntraced(function* (
+  make: Effect.Effect<Crashing, never, Scope.Scope>,
+  at: number,
+  repeat: "keyed" | "never",
+  check: Check,
+) {
+  const { world } = yield* make
+  const provider = new PaymentProvider()
+  const crashed = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const process = new Process()
+      const started = yield* start(world(process), [makeAction(provider, repeat, process)], {
+        settings: { drainTimeoutMs: 1 },
+      })
+      yield* started.sql("insert into accounts (id, balance) values ('a', '0')")
+      process.ends = process.statements + at
+      yield* Effect.exit(started.actions.emit(Deposited, { id: "one", amount: 1n }))
+      while (!process.hasEnded) {
+        const page = yield* Effect.exit(started.actions.list())
+        const state = page._tag === "Success" ? page.value.deliveries[0]?.state : undefined
+        if (state === "succeeded" || state === "parked") return false
+        yield* Effect.sleep(1)
+      }
+      return true
+    }),
+  )
+  if (!crashed) return false
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const process = new Process()
+      const started = yield* start(world(process), [makeAction(provider, repeat, process)])
+      // The process of these tests has not ended: its leases are let run out.
+      yield* started.sql("update blockwatcher_action_deliveries set lease_until = 1 where state = 'running'")
+      const first = Effect.map(started.actions.list(), ({ deliveries }) => deliveries[0])
+      // Nothing, where not even the event was committed.
+      if ((yield* first) === undefined) return
+      yield* waitUntil(
+        `the delivery is over, which ended at ${at}`,
+        Effect.map(first, (delivery) => delivery?.state === "succeeded" || delivery?.state === "parked").pipe(
+          Effect.orDie,
+        ),
+      )
+      const delivery = yield* first
+      const rows = yield* started.sql(`select a.balance, (select count(*) from credits) as credits,
+          (select count(*) from blockwatcher_events where type = 'noted') as noted from accounts a`)
+      check(provider, delivery!.state === "parked", rows, at)
+    }),
+  )
+  return true
+}, Effect.scoped)
+
 /** Lives end before one statement more each; answers after how many none was left to end before. */
 const crashEverywhere = Effect.fnUntraced(function* (
-  make: () => Crashing | Promise<Crashing>,
+  make: Effect.Effect<Crashing, never, Scope.Scope>,
   every: number,
   repeat: "keyed" | "never",
-  check: (provider: PaymentProvider, parked: boolean, rows: ReadonlyArray<any>, at: number) => void,
+  check: Check,
 ) {
   for (let at = 1; ; at += isSoak ? 1 : every) {
-    const { world } = yield* Effect.promise(async () => make())
-    const provider = new PaymentProvider()
-    const crashed = yield* Effect.scoped(
-      Effect.gen(function* () {
-        const process = new Process()
-        const started = yield* start(world(process), [makeAction(provider, repeat, process)], {
-          settings: { drainTimeoutMs: 1 },
-        })
-        yield* started.sql("insert into accounts (id, balance) values ('a', '0')")
-        process.ends = process.statements + at
-        yield* Effect.exit(started.actions.emit(Deposited, { id: "one", amount: 1n }))
-        while (!process.hasEnded) {
-          const page = yield* Effect.exit(started.actions.list())
-          const state = page._tag === "Success" ? page.value.deliveries[0]?.state : undefined
-          if (state === "succeeded" || state === "parked") return false
-          yield* Effect.sleep(1)
-        }
-        return true
-      }),
-    )
-    if (!crashed) return at
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const process = new Process()
-        const started = yield* start(world(process), [makeAction(provider, repeat, process)])
-        // The process of these tests has not ended: its leases are let run out.
-        yield* started.sql("update blockwatcher_action_deliveries set lease_until = 1 where state = 'running'")
-        const first = Effect.map(started.actions.list(), ({ deliveries }) => deliveries[0])
-        // Nothing, where not even the event was committed.
-        if ((yield* first) === undefined) return
-        yield* waitUntil(
-          `the delivery is over, which ended at ${at}`,
-          Effect.map(first, (delivery) => delivery?.state === "succeeded" || delivery?.state === "parked").pipe(
-            Effect.orDie,
-          ),
-        )
-        const delivery = yield* first
-        const rows = yield* started.sql(`select a.balance, (select count(*) from credits) as credits,
-          (select count(*) from blockwatcher_events where type = 'noted') as noted from accounts a`)
-        check(provider, delivery!.state === "parked", rows, at)
-      }),
-    )
+    if (!(yield* crashAt(make, at, repeat, check))) return at
   }
 })
 

@@ -1,25 +1,16 @@
 import { describe } from "@effect/vitest"
 import { MikroORM } from "@mikro-orm/postgresql"
-import { Effect, Layer } from "effect"
-import { beforeAll } from "vitest"
+import { Effect } from "effect"
 import { EventStore } from "../../../core/actions/event-store.ts"
 import { layerPostgres } from "../../../core/storage/postgres.ts"
+import { runtimeDatabases } from "../storage/postgres/databases.ts"
 import { postgresServer } from "../storage/postgres/server.ts"
 import { actionsContract } from "./contract.ts"
 import { entities, prepare, type World } from "./program.ts"
 
 const postgres = postgresServer()
 
-/** Has the runtime's tables: a copy is made sooner than they are. */
-const TEMPLATE = "runtime_template"
-let databases = 0
-
-beforeAll(async () => {
-  const url = await postgres.server.database(TEMPLATE)
-  await Effect.runPromise(Effect.scoped(Layer.build(layerPostgres({ url }))))
-})
-
-const runtime = Effect.promise(() => postgres.server.database(`runtime_${++databases}`, TEMPLATE))
+const runtime = runtimeDatabases(() => postgres.server)
 
 /** Everything in one database. */
 const own = Effect.map(runtime, (url): World => ({

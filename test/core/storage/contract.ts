@@ -2,6 +2,7 @@ import { describe } from "@effect/vitest"
 import type { Layer } from "effect"
 import type { Storage } from "../../../core/storage/storage.ts"
 import { actions } from "./contract/actions.ts"
+import { deadRetractions } from "./contract/dead-retractions.ts"
 import { feed } from "./contract/feed.ts"
 import { gates } from "./contract/gates.ts"
 import { leases } from "./contract/leases.ts"
@@ -29,6 +30,7 @@ const parts = {
   letters,
   feed,
   retracting,
+  deadRetractions,
   takenBack,
   rewinding,
   pruning,

@@ -1,8 +1,8 @@
 import { Clock, Effect, Layer } from "effect"
-import { beforeAll } from "vitest"
 import { layerPostgres } from "../../../../core/storage/postgres.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { storageContract } from "../contract.ts"
+import { nameIn, runtimeDatabases } from "./databases.ts"
 import { postgresServer } from "./server.ts"
 
 const postgres = postgresServer()
@@ -13,24 +13,15 @@ const frozenClock = `
   insert into present values (to_timestamp(0));
   create function public.clock_timestamp() returns timestamptz language sql as 'select at from public.present'`
 
-/** Has the tables and that clock: a copy is made sooner than they are. */
-const TEMPLATE = "template"
-
-beforeAll(async () => {
-  const url = await postgres.server.database(TEMPLATE)
-  await postgres.server.execute(TEMPLATE, frozenClock)
-  await postgres.server.execute(TEMPLATE, "alter role postgres set search_path = public, pg_catalog")
-  await Effect.runPromise(Effect.scoped(Layer.build(layerPostgres({ url }))))
+const database = runtimeDatabases(() => postgres.server, {
+  prepared: `${frozenClock}; alter role postgres set search_path = public, pg_catalog`,
 })
-
-let databases = 0
 
 const layer = () =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const name = `contract_${++databases}`
-      const execute = (statement: string) => Effect.promise(() => postgres.server.execute(name, statement))
-      const url = yield* Effect.promise(() => postgres.server.database(name, TEMPLATE))
+      const url = yield* database
+      const execute = (statement: string) => Effect.promise(() => postgres.server.execute(nameIn(url), statement))
       const setClock = Effect.flatMap(Clock.currentTimeMillis, (now) =>
         execute(`update present set at = to_timestamp(${now}::numeric / 1000)`),
       )

@@ -6,14 +6,13 @@ import { open } from "../../../../core/storage/postgres/open.ts"
 import { Storage } from "../../../../core/storage/storage.ts"
 import { POSTGRES_PASSWORD } from "../../../support/postgres.ts"
 import { at, batch, lease, match } from "../builders.ts"
+import { nameIn } from "./databases.ts"
 import { postgresServer } from "./server.ts"
 
 const postgres = postgresServer()
 
 const use = <A, E>(url: string, body: (storage: Storage["Service"]) => Effect.Effect<A, E>) =>
   Storage.use(body).pipe(Effect.provide(layerPostgres({ url }), { local: true }))
-
-const nameIn = (url: string): string => new URL(url).pathname.slice(1)
 
 describe("opening a database", () => {
   it.effect("makes its tables once, and finds what stands in them again", () =>

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { assert, beforeAll, describe, it } from "vitest"
 import { open } from "../../../../core/storage/sqlite/open.ts"
 import { letterKinds } from "../../../../core/storage/tuples/dead-letter.ts"
 import {
@@ -33,26 +33,33 @@ for (const network of either) {
     statements[`openActions network=${network} type=${type}`] = openActionsSql({ network, type })
 }
 
-/** The planner's steps for a statement. */
-const planOf = Effect.fnUntraced(function* (statement: string) {
-  const { native } = yield* open(":memory:")
-  const values = Array.from({ length: statement.split("?").length - 1 }, () => 1)
-  return native
-    .prepare<{ readonly detail: string }>(`EXPLAIN QUERY PLAN ${statement}`)
-    .all(...values)
-    .map(({ detail }) => detail)
-})
+/** The planner's steps for each statement, on tables that are empty. */
+const plans = new Map<string, ReadonlyArray<string>>()
+
+beforeAll(() =>
+  Effect.gen(function* () {
+    const { native } = yield* open(":memory:")
+    for (const [name, statement] of Object.entries(statements)) {
+      const values = Array.from({ length: statement.split("?").length - 1 }, () => 1)
+      const steps = native.prepare<{ readonly detail: string }>(`EXPLAIN QUERY PLAN ${statement}`).all(...values)
+      plans.set(
+        name,
+        steps.map(({ detail }) => detail),
+      )
+    }
+  }).pipe(Effect.scoped, Effect.runPromise),
+)
+
+const planOf = (name: string): ReadonlyArray<string> => plans.get(name)!
 
 describe("hot statements", () => {
-  for (const [name, statement] of Object.entries(statements)) {
-    it.effect(`${name} reads no whole table of rows`, () =>
-      Effect.gen(function* () {
-        const scans = (yield* planOf(statement)).filter((step) =>
-          /^SCAN (matches|deliveries|m|d|e|anchors|gate_hits|source_records|blockwatcher_\w+)\b/.test(step),
-        )
-        assert.deepStrictEqual(scans, [])
-      }),
-    )
+  for (const name of Object.keys(statements)) {
+    it(`${name} reads no whole table of rows`, () => {
+      const scans = planOf(name).filter((step) =>
+        /^SCAN (matches|deliveries|m|d|e|anchors|gate_hits|source_records|blockwatcher_\w+)\b/.test(step),
+      )
+      assert.deepStrictEqual(scans, [])
+    })
   }
 
   const sorted = [
@@ -70,16 +77,14 @@ describe("hot statements", () => {
     "owedToActions",
   ]
   for (const name of [...sorted, ...Object.keys(statements).filter((name) => /^deadLetters(Between)? /.test(name))]) {
-    it.effect(`${name} needs no sort`, () =>
-      Effect.gen(function* () {
-        const plan = yield* planOf(statements[name]!)
-        assert.isNotEmpty(plan)
-        assert.isFalse(
-          plan.some((step) => step.includes("TEMP B-TREE")),
-          plan.join("\n"),
-        )
-      }),
-    )
+    it(`${name} needs no sort`, () => {
+      const plan = planOf(name)
+      assert.isNotEmpty(plan)
+      assert.isFalse(
+        plan.some((step) => step.includes("TEMP B-TREE")),
+        plan.join("\n"),
+      )
+    })
   }
 
   const indexes: ReadonlyArray<readonly [string, string]> = [
@@ -152,14 +157,12 @@ describe("hot statements", () => {
     ["survivors", "gate_hits_kept (network=? AND (kept_primary,kept_secondary)>(?,?))"],
   ]
   for (const [name, index] of indexes) {
-    it.effect(`${name} is a lookup in ${index}`, () =>
-      Effect.gen(function* () {
-        const plan = yield* planOf(statements[name]!)
-        assert.isTrue(
-          plan.some((step) => step.endsWith(index)),
-          plan.join("\n"),
-        )
-      }),
-    )
+    it(`${name} is a lookup in ${index}`, () => {
+      const plan = planOf(name)
+      assert.isTrue(
+        plan.some((step) => step.endsWith(index)),
+        plan.join("\n"),
+      )
+    })
   }
 })

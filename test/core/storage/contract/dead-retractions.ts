@@ -1,13 +1,11 @@
-import { assert, describe } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
 import type { Gate } from "../../../../core/model/policy.ts"
-import { layerSqlite } from "../../../../core/storage/sqlite/layer.ts"
-import { layerPostgres } from "../../../../core/storage/postgres.ts"
-import { at, batch, hit, monitor, network } from "../../storage/builders.ts"
-import { all, settleAll, started, takeBack, type Test, testWith } from "../../storage/contract/support.ts"
-import { postgresServer } from "../../storage/postgres/server.ts"
+import { at, batch, hit, monitor, network } from "../builders.ts"
+import { all, settleAll, started, takeBack, type Test } from "./support.ts"
 
-const declare = (test: Test): void =>
+/** The part of the contract about retractions that died. */
+export const deadRetractions = (test: Test): void =>
   test("a dead retraction of a survivor is not owed again while its match stands in a later life", () =>
     Effect.gen(function* () {
       const { storage, owner } = yield* started()
@@ -41,9 +39,3 @@ const declare = (test: Test): void =>
         [["m-20-0", 1]],
       )
     }))
-
-const postgres = postgresServer()
-
-describe("sqlite", () => declare(testWith(() => Layer.fresh(layerSqlite({ path: ":memory:" })))))
-describe("postgres", () =>
-  declare(testWith(() => Layer.unwrap(Effect.map(postgres.database, (url) => layerPostgres({ url }))))))
