@@ -15,6 +15,7 @@ import {
 } from "../../core/index.ts"
 import { GraphqlServer } from "../../server/http.ts"
 import { allTransfers, transfer } from "../core/engine/faults/support.ts"
+import { COMPILE_CACHE, fromBundle } from "../support/bundle/bundled.ts"
 import { graphql, subscribe } from "../support/graphql.ts"
 import { ScriptedFeed, scriptedSource, waitUntil } from "../support/scripted-source.ts"
 
@@ -424,8 +425,8 @@ describe("changes of deliveries", () => {
 /** Runs `blockwatcher actions` to its end. */
 const cli = (args: ReadonlyArray<string>, url: string) =>
   Effect.promise(async () => {
-    const child = spawn(process.execPath, [BIN, "actions", ...args, "--url", url], {
-      env: { PATH: process.env["PATH"] ?? "", BLOCKWATCHER_API_TOKEN: TOKEN },
+    const child = spawn(process.execPath, [...fromBundle(), BIN, "actions", ...args, "--url", url], {
+      env: { PATH: process.env["PATH"] ?? "", NODE_COMPILE_CACHE: COMPILE_CACHE, BLOCKWATCHER_API_TOKEN: TOKEN },
       stdio: ["ignore", "pipe", "pipe"],
     })
     const output = { stdout: "", stderr: "" }

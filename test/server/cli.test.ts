@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, test } from "vitest"
+import { COMPILE_CACHE, fromBundle } from "../support/bundle/bundled.ts"
 import { graphqlData } from "../support/graphql.ts"
 import { until } from "./serve-fake.ts"
 
@@ -36,11 +37,11 @@ const it = test.extend<{
   start: async ({ folder }, use) => {
     const children: Array<ChildProcess> = []
     await use((args, variables = {}) => {
-      const child = spawn(process.execPath, args, {
+      const child = spawn(process.execPath, [...fromBundle(), ...args], {
         cwd: folder,
         env: {
           PATH: process.env["PATH"] ?? "",
-          NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+          NODE_COMPILE_CACHE: COMPILE_CACHE,
           BLOCKWATCHER_PORT: "0",
           ...variables,
         },

@@ -7,7 +7,7 @@ import { Transient } from "../../core/index.ts"
 import { GraphqlServer } from "../../server/http.ts"
 import { held, refuser, startWithLetters, waitForLetters } from "../core/engine/replays/support.ts"
 import { lettersOf, waitForWords } from "../core/engine/taking-back/support.ts"
-import { fromBundle } from "../support/bundle/bundled.ts"
+import { COMPILE_CACHE, fromBundle } from "../support/bundle/bundled.ts"
 import { graphql } from "../support/graphql.ts"
 import { resourcesOf } from "../support/runtime.ts"
 import { waitUntil } from "../support/scripted-source.ts"
@@ -37,7 +37,7 @@ const serve = Effect.fnUntraced(function* (count: number) {
 const cli = (args: ReadonlyArray<string>, environment: Record<string, string>) =>
   Effect.promise(async () => {
     const child = spawn(process.execPath, [...fromBundle(), BIN, "dead-letters", ...args], {
-      env: { PATH: process.env["PATH"] ?? "", ...environment },
+      env: { PATH: process.env["PATH"] ?? "", NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
     })
     const output = { stdout: "", stderr: "" }

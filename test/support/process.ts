@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Deferred, Effect, type Scope } from "effect"
-import { fromBundle } from "./bundle/bundled.ts"
+import { COMPILE_CACHE, fromBundle } from "./bundle/bundled.ts"
 
 /** A process with a group of its own. It and its group are killed when the scope ends, or when the tests' process does. */
 export interface Process {
@@ -37,9 +37,6 @@ export interface Server extends Process {
 
 const BIN = join(import.meta.dirname, "../../bin/blockwatcher.js")
 
-/** Where Node keeps compiled sources by default; without it each start compiles everything again. */
-const COMPILE_CACHE = join(tmpdir(), "node-compile-cache")
-
 /** Generous, because a machine that is busy starts a process slowly. */
 const PATIENCE_MS = 90_000
 
@@ -58,14 +55,14 @@ const guard = (pid: number): ChildProcess => {
   return watcher
 }
 
-/** Starts a program of Node; waits for nothing. */
+/** Starts a program of Node, from the bundle of its packages; waits for nothing. */
 export const launchNode = (
   args: ReadonlyArray<string>,
   options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
 ): Effect.Effect<Process, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.gen(function* () {
-      const child = spawn(process.execPath, [...args], {
+      const child = spawn(process.execPath, [...fromBundle(), ...args], {
         cwd: options.cwd,
         env: { PATH: process.env["PATH"] ?? "", NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
         stdio: ["ignore", "pipe", "pipe"],
@@ -127,7 +124,7 @@ export const launchServe = (
   variables: Readonly<Record<string, string>>,
   options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>>; readonly program?: string } = {},
 ): Effect.Effect<Server, never, Scope.Scope> =>
-  launchNode([...fromBundle(), ...(options.program === undefined ? [BIN, "serve"] : [options.program])], {
+  launchNode(options.program === undefined ? [BIN, "serve"] : [options.program], {
     cwd: options.cwd ?? tmpdir(),
     env: {
       BLOCKWATCHER_PORT: "0",

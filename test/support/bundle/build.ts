@@ -11,8 +11,9 @@ const root = join(import.meta.dirname, "../../..")
 /** Where bundles are kept, each under the name of what it was made of; what they leave out is found from here. */
 const FOLDER = join(root, "node_modules/.cache/blockwatcher-test")
 
-/** Packages with native code or of one large file, CommonJS that does not survive bundling, and what is looked for in vain. */
+/** Packages with native code or of one large file, CommonJS that does not survive bundling, what is looked for in vain, and the program. */
 const LEFT_OUT = [
+  "blockwatcher",
   "better-sqlite3",
   "minijinja-js",
   "@graphql-yoga/render-graphiql",
@@ -25,9 +26,9 @@ const LEFT_OUT = [
   "@foundry-rs/anvil",
 ]
 
-/** Everything that the program imports of packages, such as `effect/cli`. */
+/** Everything that the program and its examples import of packages, such as `effect/cli`. */
 const importedByProgram = async (): Promise<ReadonlyArray<string>> => {
-  const files = globSync("{core,plugins,server}/**/*.ts", { cwd: root })
+  const files = globSync("{core,plugins,server,examples}/**/*.ts", { cwd: root })
   const sources = await Promise.all(files.map((file) => readFile(join(root, file), "utf8")))
   const imported = sources.flatMap((source) => [
     ...source.matchAll(/^(?:import|export)\s+(?!type\b)(?:[^"';]*?\sfrom\s+)?"([^".][^"]*)"/gm),

@@ -1,3 +1,9 @@
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+/** Where Node keeps compiled sources by default; without it each start compiles everything again. */
+export const COMPILE_CACHE = join(tmpdir(), "node-compile-cache")
+
 /** Names the bundle's module in the environment of the tests. */
 export const BUNDLE = "BLOCKWATCHER_TEST_BUNDLE"
 
