@@ -1,28 +1,33 @@
 import { defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** What takes longest comes first, so that the end does not wait for one of them. */
-const LONGEST = [
+/**
+ * What takes longest comes first, so that the end does not wait for one of them, and those of a kind follow each other: a
+ * worker that has loaded the sources ends when a file is next that wants a process of its own.
+ */
+const FIRST = [
   "package/pack",
-  "system/failpoints",
   "system/exchange/",
-  "core/storage/postgres/contract",
-  "core/engine/races/races",
-  "system/stall",
-  "simulation/simulation",
   "simulation/mutants",
+  "simulation/",
+  "package/",
+  "system/failpoints",
+  "core/engine/races/races",
+  "core/storage/postgres/contract",
+  "system/stall",
   "core/storage/postgres/",
   "server/dead-letters",
   "system/owners",
   "system/",
   "server/cli",
+  "core/actions/",
   "core/storage/sqlite/",
   "server/devnet/",
 ]
 
 const placeOf = ({ moduleId }: TestSpecification): number => {
-  const found = LONGEST.findIndex((name) => moduleId.includes(`/test/${name}`))
-  return found < 0 ? LONGEST.length : found
+  const found = FIRST.findIndex((name) => moduleId.includes(`/test/${name}`))
+  return found < 0 ? FIRST.length : found
 }
 
 class LongestFirst extends BaseSequencer {
@@ -34,11 +39,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Tests in one process that leave nothing behind in it: they load the sources once, and not for each file. */
-const TOGETHER = [
-  "test/core/{engine,model,pipeline,plugin,predicate}/**/*.test.ts",
-  "test/plugins/**/*.test.ts",
-  "test/system/**/*.test.ts",
-]
+const TOGETHER = ["test/{core,examples,plugins,server,support,system}/**/*.test.ts"]
 
 export default defineConfig({
   // The file that Node takes: Vite prefers the ES build beside it, and graphql refuses to be loaded twice.
