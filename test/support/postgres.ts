@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
 import { Effect, type Scope } from "effect"
+import { type Ids, makeCluster } from "./postgres-cluster.ts"
 
 /** What every address of a server holds; a test may look for it where it must not appear. */
 export const POSTGRES_PASSWORD = "tell-no-one"
@@ -29,11 +30,6 @@ const READY = "database system is ready to accept connections"
 interface Binaries {
   readonly initdb: string
   readonly postgres: string
-}
-
-interface Ids {
-  readonly uid?: number
-  readonly gid?: number
 }
 
 /**
@@ -107,16 +103,7 @@ export class Postgres {
     const as = ids()
     if (as.uid !== undefined && as.gid !== undefined) chownSync(folder, as.uid, as.gid)
     const server = new Postgres(await freePort(), folder, await binaries(), as)
-    // A locale whose order is not that of the bytes, as servers mostly have one.
-    const flags = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions"]
-    const locale = ["--locale-provider=icu", "--icu-locale=en-US", "--locale=C"]
-    const made = spawn(server.#binaries.initdb, [`--pgdata=${server.#data}`, ...flags, ...locale], {
-      ...as,
-      cwd: folder,
-      stdio: ["ignore", "ignore", "inherit"],
-    })
-    const [code] = await once(made, "exit")
-    if (code !== 0) throw new Error(`initdb ended with ${code}`)
+    await makeCluster(server.#binaries.initdb, server.#data, as)
     await server.resume()
     await server.execute("postgres", `alter user postgres password '${POSTGRES_PASSWORD}'`)
     return server
