@@ -53,7 +53,7 @@ export const makeEmit = (written: Store, registry: Registry, wake: Effect.Effect
       return yield* new EmitRefused({ type: type.name, reason })
     }
     yield* Effect.tryPromise({
-      try: () => writeEvents(sessionIn(em), [event], now),
+      try: () => writeEvents(sessionIn(em, written.database), [event], now),
       catch: (cause) => storeFailed(written.name, "emit an event", cause),
     })
     return event.id

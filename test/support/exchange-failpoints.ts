@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { Storage } from "../../core/storage/storage.ts"
 import { Bank } from "../../examples/exchange/bank/client.ts"
 import type { makeFailpoints } from "./failpoints.ts"
+import { watch } from "./watched-orm.ts"
 
 type Failpoints = ReturnType<typeof makeFailpoints>
 
@@ -17,56 +18,23 @@ const steps: ReadonlyArray<readonly [step: string, statement: RegExp]> = [
 /** Every step of an action that its runner's database sees. */
 export const transactionSteps: ReadonlyArray<string> = steps.map(([step]) => `action-${step}`)
 
-/** The parts of Kysely that are used. */
-interface TransactionBuilder {
-  setIsolationLevel(level: string): TransactionBuilder
-  execute<A>(work: (on: object) => Promise<A>): Promise<A>
-}
-
-interface SqlConnection {
-  execute(query: string, values: unknown, method: string, on?: object): Promise<unknown>
-  getClient(): { transaction(): TransactionBuilder }
-}
-
 /** Lets a MikroORM come to the failpoints `action-<step>:before` and `:after` the commit of what a step writes. */
 const inTransactions = (orm: MikroORM, failpoints: Failpoints): MikroORM => {
-  const connection = orm.em.getConnection() as unknown as SqlConnection
   const taken = new WeakMap<object, Set<string>>()
-  const pass = (of: ReadonlySet<string>, side: string) =>
-    Effect.runPromise(Effect.forEach(of, (step) => failpoints.pass(`action-${step}:${side}`), { discard: true }))
-
-  const execute = connection.execute.bind(connection)
-  connection.execute = (query, values, method, on) => {
-    if (on !== undefined) for (const [step, statement] of steps) if (statement.test(query)) taken.get(on)?.add(step)
-    return execute(query, values, method, on)
-  }
-
-  const around = (builder: TransactionBuilder): TransactionBuilder => ({
-    setIsolationLevel: (level) => around(builder.setIsolationLevel(level)),
-    execute: async (work) => {
-      const own = new Set<string>()
-      const answer = await builder.execute(async (on) => {
-        taken.set(on, own)
-        const worked = await work(on)
-        await pass(own, "before")
-        return worked
-      })
-      await pass(own, "after")
-      return answer
+  const pass = (on: object, side: string) =>
+    Effect.runPromise(
+      Effect.forEach(taken.get(on) ?? [], (step) => failpoints.pass(`action-${step}:${side}`), { discard: true }),
+    )
+  return watch(orm, {
+    statement: (sql, on) => {
+      if (on === null) return
+      const own = taken.get(on) ?? new Set()
+      for (const [step, statement] of steps) if (statement.test(sql)) own.add(step)
+      taken.set(on, own)
     },
+    ends: (on) => pass(on, "before"),
+    committed: (on) => pass(on, "after"),
   })
-  const getClient = connection.getClient.bind(connection)
-  connection.getClient = () => {
-    const client = getClient()
-    return new Proxy(client, {
-      get: (target, property) => {
-        if (property === "transaction") return () => around(target.transaction())
-        const value: unknown = Reflect.get(target, property, target)
-        return typeof value === "function" ? value.bind(target) : value
-      },
-    })
-  }
-  return orm
 }
 
 /** Decorates a storage, so that the transactions of actions come to failpoints too. */

@@ -62,7 +62,7 @@ export const makeCalls = (
   const record = (work: Parameters<typeof store.write<void>>[1]): Effect.Effect<void> =>
     store
       .write("record a call", async (session) => {
-        await holdNumber(session, store.database, run)
+        await holdNumber(session, run)
         await work(session)
       })
       .pipe(

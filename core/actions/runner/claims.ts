@@ -39,7 +39,7 @@ export const claimJobs = Effect.fnUntraced(function* (
       calls: records.calls.get(key) ?? [],
     }))
   }
-  const take = (session: Session) => claim(session, store.database, store.name === RUNTIME, { ...terms, now })
+  const take = (session: Session) => claim(session, store.name === RUNTIME, { ...terms, now })
   if (store === written) {
     return yield* store.write("claim deliveries", async (session) => {
       const claimed = await take(session)

@@ -103,11 +103,16 @@ export const execute = Effect.fnUntraced(function* (
       duration: action.timeoutMs,
       orElse: () => Effect.fail(new RunTimedOut({ ms: action.timeoutMs })),
     }),
-    Effect.withSpan(`action ${action.name}`, {
-      kind: "consumer",
-      attributes: { action: action.name, event: event.id },
-      ...(parent === undefined ? { root: true } : { parent }),
-    }),
+    Effect.withSpan(
+      `action ${action.name}`,
+      {
+        kind: "consumer",
+        attributes: { action: action.name, event: event.id },
+        ...(parent === undefined ? { root: true } : { parent }),
+      },
+      // Where it was run says nothing of the action, and is found out anew each time.
+      { captureStackTrace: false },
+    ),
     Effect.provideContext(services),
     Effect.exit,
   )

@@ -23,18 +23,19 @@ const isRemoved = ({ type }: ChangeSet): boolean => type === ChangeSetType.DELET
  * Checks what is about to be written, in its transaction: that nobody else changed what is changed or removed, and that
  * all of it, and all that it refers to, is the tenant's. New entities get the tenant.
  *
- * @param reader reads in the same transaction, and sees every tenant
+ * @param openReader opens what reads in the same transaction, and sees every tenant
  */
 export const checkFlush = async (
   em: EntityManager,
   uow: UnitOfWork,
-  reader: EntityManager,
   limit: TenantLimit | null,
   database: "sqlite" | "postgres",
+  openReader: () => EntityManager,
 ): Promise<void> => {
   const changes = uow.getChangeSets()
   requireVersions(changes)
-  await checkRemoved(changes.filter(isRemoved), reader, database)
+  const removed = changes.filter(isRemoved)
+  if (removed.length > 0) await checkRemoved(removed, openReader(), database)
   if (limit === null) return
   fillIn(changes.filter(isCreated), em, uow, limit)
   const own = new Kinds()
@@ -47,7 +48,7 @@ export const checkFlush = async (
     if (typeof target.value === "object" && created.has(target.value)) continue
     own.add(target.meta, target.value, limit)
   }
-  await own.check(reader, limit)
+  await own.check(openReader(), limit)
 }
 
 /** MikroORM sees by the version alone that someone else changed an entity since it was read. */

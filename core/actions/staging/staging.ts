@@ -87,7 +87,6 @@ export const stage = (store: Store, tenant: string | null): Staging => {
   const phase: Phase = { name: "running" }
   const limit = tenant === null ? null : { tenant, property: store.tenantProperty }
   const em = store.orm.em.fork({ flushMode: FlushMode.COMMIT, cloneEventManager: true })
-  const unlimited = (): EntityManager => store.orm.em.fork({ flushMode: FlushMode.COMMIT })
   let changed = false
   em.getEventManager().registerSubscriber({
     onLoad: ({ meta, entity }) => {
@@ -97,9 +96,11 @@ export const stage = (store: Store, tenant: string | null): Staging => {
       // However it was brought about.
       if (phase.name === "running") throw new StagingRefused({ reason: refused["flush"]! })
       changed ||= uow.getChangeSets().length + uow.getCollectionUpdates().length + uow.getExtraUpdates().size > 0
-      const reader = unlimited()
-      reader.setTransactionContext(flushing.getTransactionContext())
-      await checkFlush(flushing, uow, reader, limit, store.database)
+      await checkFlush(flushing, uow, limit, store.database, () => {
+        const reader = store.orm.em.fork({ flushMode: FlushMode.COMMIT })
+        reader.setTransactionContext(flushing.getTransactionContext())
+        return reader
+      })
     },
   })
   guard(em, phase, limit)

@@ -54,7 +54,7 @@ const claimSql = (actions: number): string => `
   )
   update blockwatcher_action_deliveries
   set state = 'running', holder = ?,
-    lease_until = ? + ${actions === 0 ? "0" : `case action ${"when ? then ? ".repeat(actions)}else 0 end`}
+    lease_until = cast(? as bigint) + ${actions === 0 ? "0" : `case action ${"when ? then ? ".repeat(actions)}else 0 end`}
   where pk in (select pk from firsts where place = 1 order by due, pk limit ?) and state = 'waiting'
   returning pk, event_seq, action, attempts`
 
@@ -74,13 +74,12 @@ const numberOf = (value: unknown): number | null => (value == null ? null : Numb
  */
 export const claim = async (
   session: Session,
-  database: "sqlite" | "postgres",
   withMatches: boolean,
   { holder, limits, limit, now }: Claim,
 ): Promise<ReadonlyArray<Claimed>> => {
   const terms: ReadonlyArray<Value> = [...limits].flat()
   // Two that claim at once would not see that the other one takes a delivery about the same match.
-  if (database === "postgres") await session.all("select pg_advisory_xact_lock(?)", [CLAIMING])
+  if (session.database === "postgres") await session.all("select pg_advisory_xact_lock(?)", [CLAIMING])
   const claimed = await session.all<Row>(claimSql(limits.size), [
     now,
     limit * LOOK_AT,

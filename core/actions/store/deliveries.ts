@@ -1,4 +1,4 @@
-import type { Session } from "./session.ts"
+import { places, type Session } from "./session.ts"
 
 /** Why a delivery is not tried any more by itself. */
 export type Code =
@@ -16,6 +16,8 @@ export interface Held {
 }
 
 const HELD = "where pk = ? and state = 'running' and holder = ?"
+
+const SUCCEEDED = "state = 'succeeded', code = null, reason = null, settled_at = ?"
 
 /** Another runner has the delivery, or an operator decided about it. */
 export class Lost extends Error {
@@ -41,7 +43,30 @@ const change = async (
 
 /** Each throws `Lost` when the delivery is not held. */
 export const succeed = (session: Session, held: Held, now: number): Promise<void> =>
-  change(session, held, "state = 'succeeded', code = null, reason = null, settled_at = ?", [now])
+  change(session, held, SUCCEEDED, [now])
+
+/** Keeps deliveries that a holder has from changing until the transaction ends; answers which it still has. */
+export const holdDeliveries = async (
+  session: Session,
+  holder: string,
+  pks: ReadonlyArray<number>,
+): Promise<ReadonlySet<number>> => {
+  const lock = session.database === "postgres" ? "order by pk for update" : ""
+  const rows = await session.all<{ readonly pk: number | string }>(
+    `select pk from blockwatcher_action_deliveries
+      where pk in ${places(1, pks.length)} and state = 'running' and holder = ? ${lock}`,
+    [...pks, holder],
+  )
+  return new Set(rows.map(({ pk }) => Number(pk)))
+}
+
+/** Ends deliveries whose holder keeps them. */
+export const succeedAll = async (session: Session, pks: ReadonlyArray<number>, now: number): Promise<void> => {
+  await session.run(
+    `update blockwatcher_action_deliveries set holder = null, lease_until = null, ${SUCCEEDED} where pk in ${places(1, pks.length)}`,
+    [now, ...pks],
+  )
+}
 
 /** It failed for good. */
 export const fail = (

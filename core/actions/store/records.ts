@@ -43,11 +43,17 @@ export interface Records {
   readonly calls: ReadonlyMap<string, ReadonlyArray<RecordedCall>>
 }
 
-export const readRecords = async (session: Session, keys: ReadonlyArray<string>): Promise<Records> => {
-  const handled = await session.all<{ readonly delivery: string }>(
+/** Which of some deliveries were dealt with, by their keys. */
+export const readHandled = async (session: Session, keys: ReadonlyArray<string>): Promise<ReadonlySet<string>> => {
+  const rows = await session.all<{ readonly delivery: string }>(
     `select delivery from blockwatcher_handled_deliveries where delivery in ${places(1, keys.length)}`,
     keys,
   )
+  return new Set(rows.map(({ delivery }) => delivery))
+}
+
+export const readRecords = async (session: Session, keys: ReadonlyArray<string>): Promise<Records> => {
+  const handled = await readHandled(session, keys)
   const rows = await session.all<{ readonly [column: string]: unknown }>(
     `select delivery, place, operation, arguments_hash, state, result from blockwatcher_provider_calls
       where delivery in ${places(1, keys.length)} order by delivery, place`,
@@ -55,7 +61,7 @@ export const readRecords = async (session: Session, keys: ReadonlyArray<string>)
   )
   const calls = Map.groupBy(rows, (row) => row["delivery"] as string)
   return {
-    handled: new Set(handled.map(({ delivery }) => delivery)),
+    handled,
     calls: new Map(
       [...calls].map(([key, own]) => [
         key,
@@ -71,32 +77,35 @@ export const readRecords = async (session: Session, keys: ReadonlyArray<string>)
   }
 }
 
-/** Keeps later runs from beginning until the transaction ends; throws `Overtaken` when one has begun. */
-export const holdNumber = async (
+/** Keeps later runs from beginning until the transaction ends; answers the numbers of the latest that have begun. */
+export const holdNumbers = async (
   session: Session,
-  database: "sqlite" | "postgres",
-  { subject, number }: RunId,
-): Promise<void> => {
-  const [row] = await session.all<{ readonly number: number | string }>(
-    `select number from blockwatcher_runs where subject = ?${database === "postgres" ? " for update" : ""}`,
-    [subject],
+  subjects: ReadonlyArray<string>,
+): Promise<ReadonlyMap<string, number>> => {
+  const lock = session.database === "postgres" ? "order by subject for update" : ""
+  const rows = await session.all<{ readonly subject: string; readonly number: number | string }>(
+    `select subject, number from blockwatcher_runs where subject in ${places(1, subjects.length)} ${lock}`,
+    subjects,
   )
-  if (row === undefined || Number(row.number) !== number) throw new Overtaken()
+  return new Map(rows.map(({ subject, number }) => [subject, Number(number)]))
 }
 
-/** Ends the counting of a subject that has no later runs; throws `Overtaken` when one has begun. */
-export const endNumber = async (session: Session, { subject, number }: RunId): Promise<void> => {
-  const ended = await session.run(`delete from blockwatcher_runs where subject = ? and number = ?`, [subject, number])
-  if (ended === 0) throw new Overtaken()
+/** The same of one run; throws `Overtaken` when a later one has begun. */
+export const holdNumber = async (session: Session, { subject, number }: RunId): Promise<void> => {
+  if ((await holdNumbers(session, [subject])).get(subject) !== number) throw new Overtaken()
 }
 
-/** Records that a delivery was dealt with; throws `AlreadyHandled` when it is recorded. */
-export const recordHandled = async (session: Session, key: string, now: number): Promise<void> => {
-  const written = await session.run(
-    `insert into blockwatcher_handled_deliveries (delivery, handled_at) values (?, ?) on conflict (delivery) do nothing`,
-    [key, now],
+/** Ends the counting of subjects that have no later runs. */
+export const endNumbers = async (session: Session, subjects: ReadonlyArray<string>): Promise<void> => {
+  await session.run(`delete from blockwatcher_runs where subject in ${places(1, subjects.length)}`, subjects)
+}
+
+/** Records that deliveries were dealt with. */
+export const recordHandled = async (session: Session, keys: ReadonlyArray<string>, now: number): Promise<void> => {
+  await session.run(
+    `insert into blockwatcher_handled_deliveries (delivery, handled_at) values ${places(keys.length, 2)}`,
+    keys.flatMap((key) => [key, now]),
   )
-  if (written === 0) throw new AlreadyHandled()
 }
 
 /** Records a call, or replaces what is recorded at its place. */

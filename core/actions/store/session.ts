@@ -1,10 +1,24 @@
 import type { EntityManager, MikroORM } from "@mikro-orm/core"
 
+export type Database = "sqlite" | "postgres"
+
 /** A value that can be bound. */
 export type Value = string | number | null
 
+/** A statement as Kysely takes it. */
+interface Query {
+  readonly sql: string
+  readonly parameters: ReadonlyArray<Value>
+  readonly query: object
+  readonly queryId: object
+}
+
+interface Executor {
+  executeQuery(query: Query): Promise<{ readonly rows: ReadonlyArray<any>; readonly numAffectedRows?: bigint }>
+}
+
 /** A transaction of Kysely, as MikroORM takes it. */
-export type Transaction = { readonly [key: string]: never }
+export type Transaction = Executor
 
 /** The part of Kysely that is used. */
 interface TransactionBuilder {
@@ -15,12 +29,12 @@ interface TransactionBuilder {
 /** The part of MikroORM's SQL connections that is used. */
 interface SqlConnection {
   ensureConnection(): Promise<void>
-  execute(query: string, values: ReadonlyArray<Value>, method: "all" | "run", on?: Transaction): Promise<unknown>
-  getClient(): { transaction(): TransactionBuilder }
+  getClient(): Executor & { transaction(): TransactionBuilder }
 }
 
 /** Statements in one transaction, or each in its own. */
 export interface Session {
+  readonly database: Database
   readonly on: Transaction | undefined
   readonly all: <Row>(sql: string, values?: ReadonlyArray<Value>) => Promise<ReadonlyArray<Row>>
   /** Answers how many rows were changed. */
@@ -39,27 +53,52 @@ export interface Sessions {
 /** A transaction of SQLite that reads first cannot write any more if someone else wrote meanwhile: this one writes first. */
 const TAKE_LOCK = "update blockwatcher_runs set number = number where subject = ''"
 
-const sessionOn = (connection: SqlConnection, on?: Transaction): Session => ({
-  on,
-  all: async <Row>(sql: string, values: ReadonlyArray<Value> = []) =>
-    (await connection.execute(sql, values, "all", on)) as ReadonlyArray<Row>,
-  run: async (sql, values = []) =>
-    ((await connection.execute(sql, values, "run", on)) as { readonly affectedRows: number }).affectedRows,
-})
+const QUERY_ID = { queryId: "blockwatcher" }
+
+const numbered = (sql: string): string => {
+  let place = 0
+  return sql.replaceAll("?", () => `$${++place}`)
+}
+
+/**
+ * Statements with their values beside them, past MikroORM: it writes values into the text, which the database would have to
+ * read anew each time.
+ */
+const sessionOn = (database: Database, on: Transaction | undefined, executor: () => Promise<Executor>): Session => {
+  const execute = async (text: string, parameters: ReadonlyArray<Value>) => {
+    const sql = database === "postgres" ? numbered(text) : text
+    const query = { kind: "RawNode", sqlFragments: [sql], parameters: [] }
+    return (await executor()).executeQuery({ sql, parameters, query, queryId: QUERY_ID })
+  }
+  return {
+    database,
+    on,
+    all: async (sql, values = []) => (await execute(sql, values)).rows,
+    run: async (sql, values = []) => Number((await execute(sql, values)).numAffectedRows ?? 0),
+  }
+}
 
 const connectionOf = (em: EntityManager): SqlConnection => em.getConnection() as unknown as SqlConnection
 
-export const sessionsOf = (orm: MikroORM, database: "sqlite" | "postgres"): Sessions => {
+const outside = (connection: SqlConnection, database: Database): Session =>
+  sessionOn(database, undefined, async () => {
+    await connection.ensureConnection()
+    return connection.getClient()
+  })
+
+const inside = (database: Database, on: Transaction): Session => sessionOn(database, on, async () => on)
+
+export const sessionsOf = (orm: MikroORM, database: Database): Sessions => {
   const connection = connectionOf(orm.em)
   // Not MikroORM's own transactions: after a COMMIT or ROLLBACK that fails, they never let go of the connection.
   const begin: Sessions["begin"] = async (work) => {
     await connection.ensureConnection()
     const transaction = connection.getClient().transaction()
     const builder = database === "postgres" ? transaction.setIsolationLevel("read committed") : transaction
-    return builder.execute((on) => work(sessionOn(connection, on)))
+    return builder.execute((on) => work(inside(database, on)))
   }
   return {
-    any: sessionOn(connection),
+    any: outside(connection, database),
     begin,
     transaction: (work) =>
       begin(async (session) => {
@@ -70,8 +109,8 @@ export const sessionsOf = (orm: MikroORM, database: "sqlite" | "postgres"): Sess
 }
 
 /** The transaction that an EntityManager is in. */
-export const sessionIn = (em: EntityManager): Session =>
-  sessionOn(connectionOf(em), em.getTransactionContext() as Transaction | undefined)
+export const sessionIn = (em: EntityManager, database: Database): Session =>
+  inside(database, em.getTransactionContext() as unknown as Transaction)
 
 /** `(?, ?), (?, ?)`: places for rows of values. */
 export const places = (rows: number, columns: number): string =>

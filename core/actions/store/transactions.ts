@@ -9,6 +9,16 @@ const GROUP = 32
 /** How long a transaction takes more works, in ms: SQLite has one writer, for whom all others wait. */
 const GROUP_MS = { sqlite: 10, postgres: 50 }
 
+/** Works that share statements with the others of their kind in a transaction. */
+export interface Kind<Item> {
+  readonly operation: string
+  /** Is asked first: those that are not to be done, and why. What it looked at must stay so until the end. */
+  readonly check: (session: Session, items: ReadonlyArray<Item>) => Promise<ReadonlyMap<Item, unknown>>
+  readonly each: (session: Session, item: Item) => Promise<void>
+  /** Gets those that were done; what it throws takes back all of them. */
+  readonly finish: (session: Session, items: ReadonlyArray<Item>) => Promise<void>
+}
+
 /** The transactions of a store. */
 export interface Transactions {
   /** Runs reading statements, each by itself. */
@@ -18,12 +28,17 @@ export interface Transactions {
    * its own writes alone. Answers when it is committed.
    */
   readonly write: <A>(operation: string, work: (session: Session) => Promise<A>) => Effect.Effect<A, StoreFailed>
+  /** The same, with what a kind of works has in common. */
+  readonly writeOf: <Item>(kind: Kind<Item>, item: Item) => Effect.Effect<void, StoreFailed>
 }
 
 /** A work on its way into a transaction. */
 interface Waiting {
   readonly operation: string
   readonly work: (session: Session) => Promise<unknown>
+  /** What it shares statements with, and what it is there; null if nothing. */
+  readonly kind: Kind<any> | null
+  readonly item: unknown
   readonly done: Deferred.Deferred<any, StoreFailed>
   /** Its caller was interrupted: if it was not run yet, it never is. */
   abandoned: boolean
@@ -50,32 +65,58 @@ export const makeTransactions = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Transactions, never, Scope.Scope> {
   const queue = yield* Queue.bounded<Waiting, Cause.Done>(QUEUED)
 
-  const inSavepoint = async (session: Session, { operation, work }: Waiting) => {
+  const failed = ({ operation }: Waiting, cause: unknown) => Exit.fail(storeFailed(store, operation, cause))
+
+  const inSavepoint = async (session: Session, waiting: Waiting) => {
     await session.run("savepoint work")
     try {
-      const answer = await work(session)
-      await session.run("release savepoint work")
-      return Exit.succeed(answer)
+      return Exit.succeed(await waiting.work(session))
     } catch (cause) {
       await session.run("rollback to savepoint work")
-      await session.run("release savepoint work")
-      return Exit.fail(storeFailed(store, operation, cause))
+      return failed(waiting, cause)
+    } finally {
+      // PostgreSQL does it at the end, which saves a round trip each.
+      if (database === "sqlite") await session.run("release savepoint work")
     }
+  }
+
+  const runGroup = async (session: Session, works: ReadonlyArray<Waiting>, tried: (waiting: Waiting) => void) => {
+    const until = performance.now() + GROUP_MS[database]
+    const kinds = Map.groupBy(
+      works.filter(({ kind, abandoned }) => kind !== null && !abandoned),
+      ({ kind }) => kind!,
+    )
+    const refused = new Map<unknown, unknown>()
+    for (const [kind, own] of kinds) {
+      const items = own.map(({ item }) => item)
+      for (const [item, cause] of await kind.check(session, items)) refused.set(item, cause)
+    }
+    const exits: Array<Exit.Exit<unknown, StoreFailed>> = []
+    const done = new Set<Waiting>()
+    for (const waiting of works) {
+      tried(waiting)
+      if (waiting.abandoned) exits.push(Exit.void)
+      else if (refused.has(waiting.item)) exits.push(failed(waiting, refused.get(waiting.item)))
+      else {
+        // The transaction is taken back with its only work.
+        const alone = works.length === 1
+        const exit = alone ? Exit.succeed(await waiting.work(session)) : await inSavepoint(session, waiting)
+        if (Exit.isSuccess(exit)) done.add(waiting)
+        exits.push(exit)
+      }
+      if (performance.now() >= until) break
+    }
+    for (const [kind, own] of kinds) {
+      const items = own.filter((waiting) => done.has(waiting)).map(({ item }) => item)
+      if (items.length > 0) await kind.finish(session, items)
+    }
+    return exits
   }
 
   const attempt = async (works: ReadonlyArray<Waiting>): Promise<Attempt> => {
     let tried = 0
     try {
-      const exits = await sessions.transaction(async (session) => {
-        const until = performance.now() + GROUP_MS[database]
-        const done: Array<Exit.Exit<unknown, StoreFailed>> = []
-        for (const waiting of works) {
-          tried++
-          done.push(waiting.abandoned ? Exit.void : await inSavepoint(session, waiting))
-          if (performance.now() >= until) break
-        }
-        return done
-      })
+      const exits = await sessions.transaction((session) => runGroup(session, works, () => tried++))
       return { committed: true, exits }
     } catch (cause) {
       return { committed: false, tried, cause }
@@ -137,24 +178,28 @@ export const makeTransactions = Effect.fnUntraced(function* (
   const fiber = yield* Effect.forkScoped(supervised)
   yield* Effect.addFinalizer(() => Queue.end(queue).pipe(Effect.andThen(Fiber.await(fiber))))
 
+  const write = Effect.fnUntraced(function* (parts: Pick<Waiting, "operation" | "work" | "kind" | "item">) {
+    const waiting: Waiting = { ...parts, done: Deferred.makeUnsafe(), abandoned: false }
+    if (!(yield* Queue.offer(queue, waiting))) {
+      return yield* storeFailed(store, parts.operation, new Error("the store is closed"))
+    }
+    return yield* Deferred.await(waiting.done).pipe(
+      Effect.onInterrupt(() =>
+        Effect.sync(() => {
+          waiting.abandoned = true
+        }),
+      ),
+    )
+  })
+
   return {
     read: (operation, work) =>
       Effect.tryPromise({ try: () => work(sessions.any), catch: (cause) => storeFailed(store, operation, cause) }).pipe(
         // Left half way, a statement would be under way when the connections are closed.
         Effect.uninterruptible,
       ),
-    write: Effect.fnUntraced(function* (operation, work) {
-      const waiting: Waiting = { operation, work, done: Deferred.makeUnsafe(), abandoned: false }
-      if (!(yield* Queue.offer(queue, waiting))) {
-        return yield* storeFailed(store, operation, new Error("the store is closed"))
-      }
-      return yield* Deferred.await(waiting.done).pipe(
-        Effect.onInterrupt(() =>
-          Effect.sync(() => {
-            waiting.abandoned = true
-          }),
-        ),
-      )
-    }),
+    write: (operation, work) => write({ operation, work, kind: null, item: null }),
+    writeOf: (kind, item) =>
+      write({ operation: kind.operation, work: (session) => kind.each(session, item), kind, item }),
   }
 })

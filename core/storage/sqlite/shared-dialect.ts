@@ -1,14 +1,22 @@
 import { NodeSqliteDialect } from "@mikro-orm/sqlite"
 import { Effect, Semaphore } from "effect"
 import { isLock, whileLockHeld } from "./error.ts"
-import type { Native } from "./native.ts"
+import type { Native, Statement, Value } from "./native.ts"
 
 type Driver = ReturnType<NodeSqliteDialect["createDriver"]>
 type DatabaseConnection = Awaited<ReturnType<Driver["acquireConnection"]>>
 type CompiledQuery = Parameters<DatabaseConnection["executeQuery"]>[0]
 
-/** Values of Kysely, which MikroORM has written into the statement already. */
-const valuesOf = ({ parameters }: CompiledQuery) => parameters as ReadonlyArray<string | number | null>
+interface Result<R> {
+  rows: Array<R>
+  numAffectedRows?: bigint
+  insertId?: bigint
+}
+
+const valuesOf = ({ parameters }: CompiledQuery) => parameters as ReadonlyArray<Value>
+
+/** How many statements are kept prepared, those that were run last: the runtime's own are about half as many. */
+const PREPARED = 400
 
 /**
  * Kysely's way to the one connection, for a MikroORM of its own: whatever it runs, a statement or a transaction, takes its turn.
@@ -66,25 +74,37 @@ export class SharedDialect extends NodeSqliteDialect {
 
 class SharedConnection implements DatabaseConnection {
   readonly #native: Native
+  readonly #prepared = new Map<string, Statement>()
 
   constructor(native: Native) {
     this.#native = native
   }
 
-  executeQuery<R>(query: CompiledQuery): Promise<{ rows: Array<R>; numAffectedRows?: bigint; insertId?: bigint }> {
-    const execute = Effect.try({
-      try: () => {
-        const statement = this.#native.prepare<R>(query.sql)
-        if (statement.reader) return { rows: statement.all(...valuesOf(query)) }
-        const { changes, lastInsertRowid } = statement.run(...valuesOf(query))
-        return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
-      },
-      catch: (cause) => cause,
-    })
-    return Effect.runPromise(whileLockHeld(execute))
+  async executeQuery<R>(query: CompiledQuery): Promise<Result<R>> {
+    try {
+      return this.#execute(query)
+    } catch (cause) {
+      if (!isLock(cause)) throw cause
+    }
+    return Effect.runPromise(whileLockHeld(Effect.try({ try: () => this.#execute<R>(query), catch: (cause) => cause })))
   }
 
   async *streamQuery<R>(query: CompiledQuery): AsyncGenerator<{ rows: Array<R> }> {
     for (const row of this.#native.prepare<R>(query.sql).iterate(...valuesOf(query))) yield { rows: [row] }
+  }
+
+  #execute<R>(query: CompiledQuery): Result<R> {
+    const statement = this.#prepare(query) as Statement<R>
+    if (statement.reader) return { rows: statement.all(...valuesOf(query)) }
+    const { changes, lastInsertRowid } = statement.run(...valuesOf(query))
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
+  }
+
+  #prepare({ sql }: CompiledQuery): Statement {
+    const statement = this.#prepared.get(sql) ?? this.#native.prepare(sql)
+    this.#prepared.delete(sql)
+    this.#prepared.set(sql, statement)
+    if (this.#prepared.size > PREPARED) this.#prepared.delete(this.#prepared.keys().next().value!)
+    return statement
   }
 }

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { MikroORM } from "@mikro-orm/core"
 import { Effect, Layer, Schema, type Scope } from "effect"
 import { Action } from "../../../core/actions/action.ts"
 import { EventStore } from "../../../core/actions/event-store.ts"
@@ -9,6 +10,7 @@ import { isSoak } from "../../system/seed.ts"
 import { runtimeDatabases } from "../storage/postgres/databases.ts"
 import { postgresServer } from "../storage/postgres/server.ts"
 import { waitUntil } from "../../support/scripted-source.ts"
+import { watch } from "../../support/watched-orm.ts"
 import { databaseFiles } from "../storage/sqlite/files.ts"
 import { Account, Credit, entities, prepare, start, type World } from "./program.ts"
 import { AT_ONCE, Deposited, Noted } from "./contract/support.ts"
@@ -28,10 +30,15 @@ class Process {
     return this.statements >= this.ends
   }
 
-  readonly onQuery = (sql: string): string => {
-    if (/^\s*(insert|update|delete|with)/i.test(sql) && !IDLE.test(sql)) this.statements++
-    if (this.hasEnded) throw new Error("the process has ended")
-    return sql
+  /** Makes the tables, and hears of every statement from then on. */
+  readonly prepare = async (orm: MikroORM): Promise<void> => {
+    await prepare(orm)
+    watch(orm, {
+      statement: (sql) => {
+        if (/^\s*(insert|update|delete|with)/i.test(sql) && !IDLE.test(sql)) this.statements++
+        if (this.hasEnded) throw new Error("the process has ended")
+      },
+    })
   }
 }
 
@@ -65,28 +72,28 @@ interface Crashing {
 const sqliteOwn = Effect.sync((): Crashing => {
   const path = file(`${crypto.randomUUID()}/runtime.db`)
   return {
-    world: ({ onQuery }) => ({
+    world: (process) => ({
       name: "runtime",
       storage: layerSqlite({ path }),
-      store: EventStore.layerRuntime({ entities, prepare, onQuery }),
+      store: EventStore.layerRuntime({ entities, prepare: process.prepare }),
     }),
   }
 })
 
 const sqliteAnother = Effect.promise(async (): Promise<Crashing> => {
-  const { MikroORM } = await import("@mikro-orm/sqlite")
+  const sqlite = await import("@mikro-orm/sqlite")
   const [path, dbName] = [file(`${crypto.randomUUID()}/runtime.db`), file(`${crypto.randomUUID()}.db`)]
   return {
-    world: ({ onQuery }) => ({
+    world: (process) => ({
       name: "program",
       storage: layerSqlite({ path }),
       store: Layer.unwrap(
         Effect.gen(function* () {
           const orm = yield* Effect.acquireRelease(
-            Effect.promise(() => MikroORM.init({ entities, dbName, onQuery, driverOptions: { timeout: 0 } })),
+            Effect.promise(() => sqlite.MikroORM.init({ entities, dbName, driverOptions: { timeout: 0 } })),
             (opened) => Effect.promise(() => opened.close(true)),
           )
-          yield* Effect.promise(() => prepare(orm))
+          yield* Effect.promise(() => process.prepare(orm as never))
           return EventStore.layer(orm)
         }),
       ),
@@ -97,10 +104,10 @@ const sqliteAnother = Effect.promise(async (): Promise<Crashing> => {
 const postgresOwn = Effect.map(
   runtimeDatabases(() => postgres.server),
   (url): Crashing => ({
-    world: ({ onQuery }) => ({
+    world: (process) => ({
       name: "runtime",
       storage: layerPostgres({ url }),
-      store: EventStore.layerRuntime({ entities, prepare, onQuery }),
+      store: EventStore.layerRuntime({ entities, prepare: process.prepare }),
     }),
   }),
 )

@@ -67,7 +67,7 @@ export const operators = (test: Test): void => {
       const { actions, until, sql } = yield* start(world, [action])
       yield* actions.emit(Deposited, { id: "nobody hears it", amount: 1n })
       yield* sql(`insert into blockwatcher_events (id, type, version, payload, depth, created_at)
-        values ('later', 'noted', 1, '{"text":"x"}', 0, 0)`)
+        values ('later', 'noted', 1, '{"text":"x"}', 0, ${Date.now()})`)
       yield* sql(`insert into blockwatcher_action_deliveries (event_seq, action, state, attempts, due, created_at)
         select seq, 'acts', 'waiting', 0, 9000000000000, 0 from blockwatcher_events where id = 'later'`)
       const { id } = yield* until("waiting", "acts")
@@ -88,7 +88,7 @@ export const operators = (test: Test): void => {
         .with(3, `${2 ** 22 + 1}`)
         .join(" ")
       yield* sql(`insert into blockwatcher_events (id, type, version, payload, depth, created_at)
-        values ('held', 'noted', 1, '{"text":"x"}', 0, 0)`)
+        values ('held', 'noted', 1, '{"text":"x"}', 0, ${Date.now()})`)
       yield* sql(`insert into blockwatcher_action_deliveries
         (event_seq, action, state, attempts, due, created_at, holder, lease_until)
         select seq, 'acts', 'running', 0, 0, 0, '${gone}', 9000000000000 from blockwatcher_events where id = 'held'`)

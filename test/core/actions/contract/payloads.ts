@@ -65,7 +65,7 @@ export const payloads = (test: Test): void => {
       const { until, sql, actions } = yield* start(world, [reading(first, read)])
       const write = (id: string, encoding: string) =>
         sql(`insert into blockwatcher_events (id, type, version, encoding, payload, depth, created_at)
-          values ('${id}', 'order', 1, ${encoding}, '{"item":"${id}","count":"1"}', 0, 0)`).pipe(
+          values ('${id}', 'order', 1, ${encoding}, '{"item":"${id}","count":"1"}', 0, ${Date.now()})`).pipe(
           Effect.andThen(
             sql(`insert into blockwatcher_action_deliveries (event_seq, action, state, attempts, due, created_at)
               select seq, 'reads', 'waiting', 0, 0, 0 from blockwatcher_events where id = '${id}'`),

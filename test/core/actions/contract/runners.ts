@@ -36,7 +36,7 @@ export const runners = (test: Test): void => {
       const left = Number(lease) - now
       assert.isTrue(left <= 80_000 && left > 70_000, `${left}`)
       yield* sql(`insert into blockwatcher_events (id, type, version, encoding, payload, depth, created_at)
-        values ('later', 'noted', 1, 1, '{"text":"later"}', 0, 0)`)
+        values ('later', 'noted', 1, 1, '{"text":"later"}', 0, ${now})`)
       yield* sql(`insert into blockwatcher_action_deliveries (event_seq, action, state, attempts, due, created_at)
         select seq, 'slow', 'waiting', 0, ${now + 600_000}, 0 from blockwatcher_events where id = 'later'`)
       // Whoever runs this one has looked at the others, too.
