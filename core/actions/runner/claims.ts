@@ -41,12 +41,12 @@ export const claimJobs = Effect.fnUntraced(function* (
   }
   const take = (session: Session) => claim(session, store.name === RUNTIME, { ...terms, now })
   if (store === written) {
-    return yield* store.write("claim deliveries", async (session) => {
+    return yield* store.writeBeside("claim deliveries", async (session) => {
       const claimed = await take(session)
       return claimed.length === 0 ? [] : number(session, claimed)
     })
   }
-  const claimed = yield* store.write("claim deliveries", take)
+  const claimed = yield* store.writeBeside("claim deliveries", take)
   if (claimed.length === 0) return []
-  return yield* written.write("number runs", (session) => number(session, claimed))
+  return yield* written.writeBeside("number runs", (session) => number(session, claimed))
 })

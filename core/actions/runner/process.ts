@@ -29,6 +29,12 @@ export interface Running extends Environment {
   readonly changed: (job: Job, state: string, code: Code | null) => Effect.Effect<void>
 }
 
+/** What the runner has for those of its own. */
+export interface InRunner extends Running {
+  /** Gives the place of a run to another delivery until its commit is over. */
+  readonly givingPlace: <A, E>(commit: Effect.Effect<A, E>) => Effect.Effect<A, E>
+}
+
 const shortened = (text: string): string => (text.length > REASON ? `${text.slice(0, REASON)}…` : text)
 
 const reasonOf = (cause: Cause.Cause<unknown>): string => {
@@ -40,7 +46,7 @@ const reasonOf = (cause: Cause.Cause<unknown>): string => {
 type Went = { readonly over: RunOutcome } | { readonly again: string }
 
 /** Runs a claimed delivery to an end: handled, failed, parked, to be tried later, or given back when it is interrupted. */
-export const processJob = (job: Job, running: Running): Effect.Effect<void> =>
+export const processJob = (job: Job, running: InRunner): Effect.Effect<void> =>
   Effect.uninterruptibleMask((restore) =>
     decide(job, running, restore).pipe(
       Effect.tap((outcome) => Effect.sync(() => running.metrics.ended(job.claimed.action, outcome))),
@@ -59,7 +65,7 @@ type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 
 const decide = Effect.fnUntraced(function* (
   job: Job,
-  running: Running,
+  running: InRunner,
   restore: Restore,
 ): Effect.fn.Return<RunOutcome, StoreFailed> {
   const { claimed } = job
@@ -87,7 +93,7 @@ const runUntilOver = Effect.fnUntraced(function* (
   action: Action,
   subscribed: Subscribed,
   payload: unknown,
-  running: Running,
+  running: InRunner,
   restore: Restore,
 ): Effect.fn.Return<RunOutcome, StoreFailed> {
   let job = claimed
@@ -117,7 +123,7 @@ const runOnce = Effect.fnUntraced(function* (
   action: Action,
   { subscription }: Subscribed,
   payload: unknown,
-  running: Running,
+  running: InRunner,
   restore: Restore,
 ): Effect.fn.Return<Went, StoreFailed> {
   const done = yield* Effect.exit(restore(execute(job, action, subscription, payload, running)))
@@ -141,7 +147,7 @@ const runOnce = Effect.fnUntraced(function* (
     if (Cause.hasInterruptsOnly(exit.cause)) return { over: yield* giveBack(job, running) }
     return yield* failedRun(job, action, running, exit.cause)
   }
-  const committed = yield* Effect.exit(commitRun(job, running.written, done.value))
+  const committed = yield* Effect.exit(running.givingPlace(commitRun(job, running.written, done.value)))
   if (Exit.isSuccess(committed)) {
     yield* running.changed(job, "succeeded", null)
     return { over: "succeeded" }
@@ -152,7 +158,7 @@ const runOnce = Effect.fnUntraced(function* (
 const notCommitted = Effect.fnUntraced(function* (
   job: Job,
   action: Action,
-  running: Running,
+  running: InRunner,
   cause: Cause.Cause<StoreFailed>,
 ): Effect.fn.Return<Went, StoreFailed> {
   const failed = Cause.findErrorOption(cause)
@@ -183,7 +189,7 @@ const isLost = (cause: Cause.Cause<StoreFailed>): boolean => {
 const failedRun = Effect.fnUntraced(function* (
   job: Job,
   action: Action,
-  running: Running,
+  running: InRunner,
   cause: Cause.Cause<unknown>,
 ) {
   if (Cause.hasDies(cause)) yield* Effect.logError(`action ${action.name} broke; it counts as a failed attempt`, cause)
@@ -191,7 +197,7 @@ const failedRun = Effect.fnUntraced(function* (
 })
 
 /** Tries it later, or not any more. */
-const endRetried = Effect.fnUntraced(function* (job: Job, action: Action, running: Running, reason: string) {
+const endRetried = Effect.fnUntraced(function* (job: Job, action: Action, running: InRunner, reason: string) {
   const attempts = job.claimed.attempts + 1
   if (attempts >= action.retry.maxAttempts) {
     return yield* endFailed(job, running, "attempts_exhausted", reason, attempts)
@@ -206,7 +212,7 @@ const endRetried = Effect.fnUntraced(function* (job: Job, action: Action, runnin
 
 const endFailed = Effect.fnUntraced(function* (
   job: Job,
-  running: Running,
+  running: InRunner,
   code: Code,
   reason: string,
   attempts: number,
@@ -221,7 +227,7 @@ const endFailed = Effect.fnUntraced(function* (
 
 const endParked = Effect.fnUntraced(function* (
   job: Job,
-  running: Running,
+  running: InRunner,
   { code, reason, reader }: { readonly code: Code; readonly reason: string; readonly reader: number | null },
 ) {
   const end = { code, reason: shortened(reason), reader }
@@ -231,14 +237,14 @@ const endParked = Effect.fnUntraced(function* (
   return "parked" as const
 })
 
-const endSucceeded = Effect.fnUntraced(function* (job: Job, running: Running, outcome: RunOutcome) {
+const endSucceeded = Effect.fnUntraced(function* (job: Job, running: InRunner, outcome: RunOutcome) {
   const now = yield* Clock.currentTimeMillis
   yield* settled(settleDelivery(job, "end a delivery", (session) => succeed(session, job.held, now)))
   yield* running.changed(job, "succeeded", null)
   return outcome
 })
 
-const giveBack = Effect.fnUntraced(function* (job: Job, running: Running, outcome: RunOutcome = "given_back") {
+const giveBack = Effect.fnUntraced(function* (job: Job, running: InRunner, outcome: RunOutcome = "given_back") {
   yield* settled(release(job))
   yield* running.changed(job, "waiting", null)
   return outcome

@@ -6,7 +6,8 @@ import type { Store } from "../store/store.ts"
 import { readBacklog } from "../store/views.ts"
 import { claimJobs } from "./claims.ts"
 import { type Backlog, exposeBacklog } from "./metrics.ts"
-import { processJob, type Running } from "./process.ts"
+import { type InRunner, processJob, type Running } from "./process.ts"
+import type { Job } from "./job.ts"
 import { makeSweep } from "./sweep.ts"
 import { giveBackLeft, tryUnreadableAgain } from "./upkeep.ts"
 
@@ -15,7 +16,7 @@ export interface RunnerOptions extends Running {
   readonly stores: ReadonlyArray<Store>
   /** Names this process, apart from any other. */
   readonly holder: string
-  /** How many deliveries run at once. */
+  /** How many deliveries run at once; as many more may be held whose runs are over and that are being committed. */
   readonly concurrency: number
   /** How long a stop lets runs go on, in ms. */
   readonly drainTimeoutMs: number
@@ -56,18 +57,44 @@ export const startRunner = Effect.fnUntraced(function* (
   const wanted = Latch.makeUnsafe(true)
   const wake = Effect.sync(() => void wanted.openUnsafe())
 
+  /** Deliveries that are held, and those of them that take a place: a run that waits for its commit takes none. */
+  const taken = { held: 0, places: 0 }
+  const room = (): number => Math.min(concurrency - taken.places, 2 * concurrency - taken.held)
+  const process = (job: Job): Effect.Effect<void> => {
+    taken.held++
+    taken.places++
+    const over = Effect.sync(() => {
+      taken.held--
+      taken.places--
+      wanted.openUnsafe()
+    })
+    return Effect.ensuring(processJob(job, inRunner), over)
+  }
+  const inRunner: InRunner = {
+    ...options,
+    givingPlace: (commit) =>
+      Effect.suspend(() => {
+        taken.places--
+        wanted.openUnsafe()
+        return Effect.ensuring(
+          commit,
+          Effect.sync(() => void taken.places++),
+        )
+      }),
+  }
+
   /** Claims what there is room for; answers whether there was any. */
   const claimAll = Effect.gen(function* () {
     let any = false
     for (const store of stores) {
-      const limit = concurrency - (yield* FiberSet.size(runs))
+      const limit = room()
       if (limit <= 0) break
       const jobs = yield* Effect.uninterruptible(
         Effect.gen(function* () {
           const claimed = yield* claimJobs(store, written, { holder, limits, limit })
           for (const job of claimed) {
             yield* options.changed(job, "running", null)
-            yield* FiberSet.run(runs, Effect.ensuring(processJob(job, options), wake))
+            yield* FiberSet.run(runs, process(job))
           }
           return claimed
         }),
@@ -78,8 +105,8 @@ export const startRunner = Effect.fnUntraced(function* (
   })
 
   /** A claim costs as much for one as for many. */
-  const untilHalfFree: Effect.Effect<void> = Effect.flatMap(FiberSet.size(runs), (running) => {
-    if (2 * running <= concurrency) return Effect.void
+  const untilHalfFree: Effect.Effect<void> = Effect.suspend(() => {
+    if (2 * room() >= concurrency) return Effect.void
     wanted.closeUnsafe()
     return Effect.andThen(wanted.await, untilHalfFree)
   })
@@ -92,7 +119,7 @@ export const startRunner = Effect.fnUntraced(function* (
     yield* Effect.timeoutOption(untilHalfFree, GATHER_MS)
     const any = yield* claimAll
     idle = any ? IDLE_MS.least : Math.min(idle * 2, IDLE_MS.most)
-    if (any && (yield* FiberSet.size(runs)) < concurrency) return
+    if (any && room() > 0) return
     yield* Effect.timeoutOption(wanted.await, idle)
   })
 

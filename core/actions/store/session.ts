@@ -64,29 +64,34 @@ const numbered = (sql: string): string => {
  * Statements with their values beside them, past MikroORM: it writes values into the text, which the database would have to
  * read anew each time.
  */
-const sessionOn = (database: Database, on: Transaction | undefined, executor: () => Promise<Executor>): Session => {
-  const execute = async (text: string, parameters: ReadonlyArray<Value>) => {
+const sessionOn = (
+  database: Database,
+  on: Transaction | undefined,
+  execute: (query: Query) => ReturnType<Executor["executeQuery"]>,
+): Session => {
+  const ask = (text: string, parameters: ReadonlyArray<Value> = []) => {
     const sql = database === "postgres" ? numbered(text) : text
     const query = { kind: "RawNode", sqlFragments: [sql], parameters: [] }
-    return (await executor()).executeQuery({ sql, parameters, query, queryId: QUERY_ID })
+    return execute({ sql, parameters, query, queryId: QUERY_ID })
   }
   return {
     database,
     on,
-    all: async (sql, values = []) => (await execute(sql, values)).rows,
-    run: async (sql, values = []) => Number((await execute(sql, values)).numAffectedRows ?? 0),
+    all: async (sql, values) => (await ask(sql, values)).rows,
+    run: async (sql, values) => Number((await ask(sql, values)).numAffectedRows ?? 0),
   }
 }
 
 const connectionOf = (em: EntityManager): SqlConnection => em.getConnection() as unknown as SqlConnection
 
 const outside = (connection: SqlConnection, database: Database): Session =>
-  sessionOn(database, undefined, async () => {
+  sessionOn(database, undefined, async (query) => {
     await connection.ensureConnection()
-    return connection.getClient()
+    return connection.getClient().executeQuery(query)
   })
 
-const inside = (database: Database, on: Transaction): Session => sessionOn(database, on, async () => on)
+const inside = (database: Database, on: Transaction): Session =>
+  sessionOn(database, on, (query) => on.executeQuery(query))
 
 export const sessionsOf = (orm: MikroORM, database: Database): Sessions => {
   const connection = connectionOf(orm.em)

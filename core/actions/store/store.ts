@@ -13,6 +13,8 @@ export interface Store extends Transactions {
   readonly database: "sqlite" | "postgres"
   /** The property that names whom an entity belongs to. */
   readonly tenantProperty: string
+  /** As `write`, but apart from what is written there, where the database has more than one writer. */
+  readonly writeBeside: Transactions["write"]
 }
 
 /** Starts the writing of a store, until the scope closes. */
@@ -22,7 +24,10 @@ export const makeStore = (parts: {
   readonly database: "sqlite" | "postgres"
   readonly tenantProperty: string
 }): Effect.Effect<Store, never, Scope.Scope> =>
-  Effect.map(makeTransactions(parts.name, parts.database, sessionsOf(parts.orm, parts.database)), (transactions) => ({
-    ...parts,
-    ...transactions,
-  }))
+  Effect.gen(function* () {
+    const { name, database } = parts
+    const sessions = sessionsOf(parts.orm, database)
+    const transactions = yield* makeTransactions(name, database, sessions)
+    const beside = database === "postgres" ? yield* makeTransactions(name, database, sessions) : transactions
+    return { ...parts, ...transactions, writeBeside: beside.write }
+  })

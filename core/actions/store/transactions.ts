@@ -68,9 +68,10 @@ export const makeTransactions = Effect.fnUntraced(function* (
   const failed = ({ operation }: Waiting, cause: unknown) => Exit.fail(storeFailed(store, operation, cause))
 
   const inSavepoint = async (session: Session, waiting: Waiting) => {
-    await session.run("savepoint work")
     try {
-      return Exit.succeed(await waiting.work(session))
+      // While it is on its way the work finds out what it writes: statements are run in the order of their asking.
+      const [, answer] = await Promise.all([session.run("savepoint work"), waiting.work(session)])
+      return Exit.succeed(answer)
     } catch (cause) {
       await session.run("rollback to savepoint work")
       return failed(waiting, cause)
