@@ -4,6 +4,7 @@ import type { DeliveryError, Delivery, SinkEvent, Storage } from "../../core/ind
 import type { SourceRecord } from "../../core/plugin/source.ts"
 import type { DeliveryRow, NewMatch, Owner } from "../../core/storage/storage.ts"
 import type { Life } from "./life.ts"
+import type { Event } from "./schedule.ts"
 import type { networkDefinition } from "./setup.ts"
 import type { World } from "./world.ts"
 
@@ -17,6 +18,8 @@ export interface Mutant {
   readonly name: string
   /** What is wrong when the rule is broken: no other violation counts. */
   readonly shows: RegExp
+  /** Its worlds have rounds of these kinds alone, since it hardly shows in others. */
+  readonly about?: ReadonlySet<Event["_tag"]>
   /** It is a rule about several nodes, and shows only in their worlds. */
   readonly needsProviders?: boolean
   /** It takes half a minute to show itself, so that only a soak looks for it. */
@@ -110,6 +113,7 @@ const newestEpoch = perWorld(() => ({ epoch: 0 }))
 
 const staleWrites: Mutant = {
   name: "a write of an owner that was replaced is let in",
+  about: new Set(["TakeOver"]),
   shows: /is held$|not canonical|came behind|lost:|is sent, behind the checkpoint/,
   storage: ({ claim, mint, settle, checkpoint, retract, rewind, invalidate }, _, world) => {
     const newest = newestEpoch(world)
@@ -197,12 +201,15 @@ const leftStanding: Mutant = {
 
 const replayedAfterRetraction: Mutant = {
   name: "a letter is sent again after its retraction",
+  about: new Set(["Chain", "PauseSink", "Letters"]),
   shows: /came after its retraction/,
   storage: ({ deadLetter, deadLetters }) => ({
     deadLetter: (network, seq) =>
       Effect.map(deadLetter(network, seq), (letter) => letter && { ...letter, ended: false }),
-    deadLetters: (filter, page) =>
-      Effect.map(deadLetters(filter, page), (letters) => letters.map((letter) => ({ ...letter, ended: false }))),
+    deadLetters: (filter, page) => {
+      const { ended: _, ...withEnded } = filter
+      return Effect.map(deadLetters(withEnded, page), (letters) => letters.map((it) => ({ ...it, ended: false })))
+    },
   }),
 }
 

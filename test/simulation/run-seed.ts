@@ -14,7 +14,7 @@ import type { Life } from "./life.ts"
 import { calm } from "./moods.ts"
 import type { Mutant } from "./mutants.ts"
 import { Random } from "../../server/devnet/simulated/random.ts"
-import { BLOCKS, scheduleOf } from "./schedule.ts"
+import { BLOCKS, scheduleAbout, scheduleOf } from "./schedule.ts"
 import { CHANGING, CHANGING_SINK, NETWORK, SINKS } from "./setup.ts"
 import { isQuiet, unrest, waitFor } from "./waits.ts"
 import { makeWorld, type World } from "./world.ts"
@@ -116,7 +116,9 @@ const play = Effect.fnUntraced(function* (world: World) {
   const driver = new Driver(world, random)
   mine(world, random, world.providers === null ? random.between(1, 20) : random.between(...PAST))
   yield* driver.start
-  for (const round of scheduleOf(world.seed)) {
+  const about = world.mutant?.about
+  const schedule = about === undefined ? scheduleOf(world.seed) : scheduleAbout(world.seed, about)
+  for (const round of schedule) {
     if (world.providers === null || !ABOUT_SINKS.has(round.event._tag)) yield* driver.round(round)
   }
   world.moods = calm

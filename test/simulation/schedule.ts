@@ -166,5 +166,23 @@ export const scheduleOf = (seed: number): ReadonlyArray<Round> => {
   }))
 }
 
+/** As many rounds as any schedule has. */
+const ROUNDS_ABOUT = 18
+
+/** From one seed whose rounds are taken to the next; more than are ever tried in a row. */
+const SEEDS_APART = 1000
+
+/**
+ * Rounds about some kinds of events alone: those of the seed's schedule, and of others. None waits until everything is
+ * finished: what has a broken rule may never be.
+ */
+export const scheduleAbout = (seed: number, kinds: ReadonlySet<Event["_tag"]>): ReadonlyArray<Round> => {
+  const rounds: Array<Round> = []
+  for (let from = seed; rounds.length < ROUNDS_ABOUT; from += SEEDS_APART) {
+    rounds.push(...scheduleOf(from).filter(({ event }) => kinds.has(event._tag)))
+  }
+  return rounds.map((round) => ({ ...round, settles: false }))
+}
+
 /** The blocks that a seed mines at least. */
 export const BLOCKS = 310
