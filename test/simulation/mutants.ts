@@ -201,7 +201,7 @@ const leftStanding: Mutant = {
 
 const replayedAfterRetraction: Mutant = {
   name: "a letter is sent again after its retraction",
-  about: new Set(["Chain", "PauseSink", "Letters"]),
+  about: new Set(["Chain", "Crash", "PauseSink", "Letters"]),
   shows: /came after its retraction/,
   storage: ({ deadLetter, deadLetters }) => ({
     deadLetter: (network, seq) =>
