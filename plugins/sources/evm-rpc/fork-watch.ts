@@ -88,6 +88,20 @@ export class ForkWatch {
     },
   )
 
+  /**
+   * Looks for a fork because what a provider read does not go on from what was handed over. If none is found the provider is
+   * asked no more for a while, unless it is the only one.
+   */
+  readonly doubt = Effect.fnUntraced(function* (
+    this: ForkWatch,
+    by: Provider,
+    what: string,
+  ): Effect.fn.Return<SourceOutcome | null, RpcFailure | SourceRefused> {
+    const found = yield* this.look
+    if (found === null && !by.health.benched) yield* this.#askElsewhere(by, what)
+    return found
+  })
+
   /** Leaves a provider aside if there is another one; answers whether there is. */
   readonly #askElsewhere = Effect.fnUntraced(function* (this: ForkWatch, by: Provider, reason: string) {
     const another = this.#providers.list.some((other) => other !== by && !other.health.benched)

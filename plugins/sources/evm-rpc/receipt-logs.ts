@@ -3,7 +3,7 @@ import { blockByNumber, changed, headerAt, lacks } from "./block-reads.ts"
 import { type Log, readLogs } from "./logs.ts"
 import { blockReceipts } from "./receipts.ts"
 import type { Answer } from "./rpc/client.ts"
-import type { RpcFailure } from "./rpc/errors.ts"
+import { RpcFailure } from "./rpc/errors.ts"
 import type { Provider } from "./rpc/providers.ts"
 import { MalformedAnswer, readHash, readObject } from "./wire.ts"
 
@@ -52,8 +52,11 @@ const blockLogs = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Log>, RpcFailure> {
   const receipts = yield* Effect.fromResult(answer).pipe(
     Effect.catchIf(
-      ({ kind }) => provider.blockReceipts === "unknown" && (kind === "refused" || kind === "unsupported"),
-      () => {
+      ({ kind }) => kind === "refused" || kind === "unsupported",
+      ({ kind, reason }) => {
+        // What is refused of one that has the method is that block: nothing is wrong with the rest that it answers.
+        if (kind === "refused" && provider.blockReceipts === "answers")
+          return Effect.fail(new RpcFailure({ kind: "missing", reason }))
         provider.blockReceipts = "lacks"
         return Effect.fail(provider.client.failure("unsupported", NO_RECEIPTS))
       },

@@ -274,16 +274,13 @@ class Follower {
 
   /** What a provider read does not go on from what was handed over: one of the two is of a fork. */
   readonly #doubt = Effect.fnUntraced(function* (this: Follower, by: Provider) {
-    const invalidated = yield* this.#forks.look
-    if (invalidated !== null) return invalidated
     const what = `its block ${this.#next} does not go on from the block before it that was read`
-    if (!by.health.benched && this.#providers.list.length > 1) yield* this.#providers.bench(by, what)
-    return yield* changed(by, what)
+    return (yield* this.#forks.doubt(by, what)) ?? (yield* changed(by, what))
   })
 
   readonly #readDeep = Effect.fnUntraced(function* (this: Follower, deepEnd: number) {
     if (!this.#isDeep) {
-      // The chain went far ahead while nobody could look; ranges do not show whether they go on where we ended.
+      // The chain went far ahead while nobody could look: a fork of what was handed over shows at once.
       const invalidated = yield* this.#forks.look
       if (invalidated !== null) return invalidated
       this.#isDeep = true
