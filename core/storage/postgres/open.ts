@@ -62,6 +62,7 @@ const connect = (
       catch: (cause) => unusable(Redacted.value(url), cause),
     }),
     ({ orm }) => closeOrm(orm),
+    { interruptible: true },
   )
 
 /** Brings the tables up to date. Processes that start together take turns. */
@@ -88,11 +89,13 @@ const migrate = async ({ orm, pool, url }: Opened): Promise<void> => {
  */
 const migrated = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const clients = new Set<NativeClient>()
-  const opened = yield* connect(url, "migrations", (client) => void clients.add(client))
-  yield* Effect.tryPromise({
-    try: () => migrate(opened),
-    catch: (cause) => (cause instanceof DatabaseTooNew ? cause : unusable(Redacted.value(url), cause)),
-  }).pipe(
+  yield* connect(url, "migrations", (client) => void clients.add(client)).pipe(
+    Effect.flatMap((opened) =>
+      Effect.tryPromise({
+        try: () => migrate(opened),
+        catch: (cause) => (cause instanceof DatabaseTooNew ? cause : unusable(Redacted.value(url), cause)),
+      }),
+    ),
     Effect.onInterrupt(() =>
       Effect.sync(() => {
         for (const { connection } of clients) connection.stream.destroy()

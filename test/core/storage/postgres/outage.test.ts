@@ -126,11 +126,14 @@ describe("a database that goes away", () => {
   )
 })
 
-describe("a server that falls silent while tables are made", () => {
-  it.live("does not keep the program from ending", () =>
+describe("a server that falls silent", () => {
+  it.live.each([
+    ["when it is asked for the first time", "pg_database"],
+    ["while tables are made", "create table networks"],
+  ])("%s does not keep the program from ending", ([, marker]) =>
     Effect.gen(function* () {
       const through = yield* proxy(yield* postgres.database)
-      through.fallSilentAt("create table networks")
+      through.fallSilentAt(marker!)
       const starting = yield* Effect.forkChild(use(through.url, () => Effect.void))
       yield* waitFor("it is silent", Effect.sync(through.isSilent), (isSilent) => isSilent)
       yield* Fiber.interrupt(starting).pipe(
