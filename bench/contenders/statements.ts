@@ -76,6 +76,7 @@ const statementsOf = ({
         null,
         null,
         null,
+        null,
       ],
     ],
     network: [sql.network, () => [network]],
