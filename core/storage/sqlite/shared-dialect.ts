@@ -100,7 +100,9 @@ class SharedConnection implements DatabaseConnection {
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
   }
 
-  #prepare({ sql }: CompiledQuery): Statement {
+  #prepare({ sql, parameters }: CompiledQuery): Statement {
+    // MikroORM has written the values into its statements: none of them comes again.
+    if (parameters.length === 0) return this.#native.prepare(sql)
     const statement = this.#prepared.get(sql) ?? this.#native.prepare(sql)
     this.#prepared.delete(sql)
     this.#prepared.set(sql, statement)
