@@ -69,12 +69,12 @@ const endings: Kind<Ending> = {
     ending.wrote = changed || emitted.length > 0
   },
   finish: async (session, all) => {
-    const { now } = all[0]!
+    const { now, job } = all[0]!
     // With the end of a delivery that is about no match there are no later runs.
     const over = all.filter(({ own, job }) => own && job.claimed.matchId === null).map(({ job }) => job.run.subject)
     if (over.length > 0) await endNumbers(session, over)
     const pks = pksOf(all)
-    if (pks.length > 0) await succeedAll(session, pks, now)
+    if (pks.length > 0) await succeedAll(session, job.held.holder, pks, now)
     const keys = all.filter(({ wrote }) => wrote).map(({ job }) => job.run.key)
     if (keys.length > 0) await recordHandled(session, keys, now)
   },

@@ -59,7 +59,9 @@ export const startRunner = Effect.fnUntraced(function* (
 
   /** Deliveries that are held, and those of them that take a place: a run that waits for its commit takes none. */
   const taken = { held: 0, places: 0 }
-  const room = (): number => Math.min(concurrency - taken.places, 2 * concurrency - taken.held)
+  // One at a time is what was asked for then.
+  const most = concurrency === 1 ? 1 : 2 * concurrency
+  const room = (): number => Math.min(concurrency - taken.places, most - taken.held)
   const process = (job: Job): Effect.Effect<void> => {
     taken.held++
     taken.places++

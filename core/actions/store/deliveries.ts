@@ -61,10 +61,16 @@ export const holdDeliveries = async (
 }
 
 /** Ends deliveries whose holder keeps them. */
-export const succeedAll = async (session: Session, pks: ReadonlyArray<number>, now: number): Promise<void> => {
+export const succeedAll = async (
+  session: Session,
+  holder: string,
+  pks: ReadonlyArray<number>,
+  now: number,
+): Promise<void> => {
   await session.run(
-    `update blockwatcher_action_deliveries set holder = null, lease_until = null, ${SUCCEEDED} where pk in ${places(1, pks.length)}`,
-    [now, ...pks],
+    `update blockwatcher_action_deliveries set holder = null, lease_until = null, ${SUCCEEDED}
+      where pk in ${places(1, pks.length)} and state = 'running' and holder = ?`,
+    [now, ...pks, holder],
   )
 }
 

@@ -16,9 +16,18 @@ export interface NewEvent {
   readonly actions: ReadonlyArray<string>
 }
 
+/** Rows of one statement: a database takes some tens of thousands of values in each. */
+const ROWS = 1_000
+
+const inPieces = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(items.length / ROWS) }, (_, i) => items.slice(i * ROWS, (i + 1) * ROWS))
+
 /** Writes events, each with a delivery for every action that gets it. */
 export const writeEvents = async (session: Session, events: ReadonlyArray<NewEvent>, now: number): Promise<void> => {
-  if (events.length === 0) return
+  for (const piece of inPieces(events)) await writePiece(session, piece, now)
+}
+
+const writePiece = async (session: Session, events: ReadonlyArray<NewEvent>, now: number): Promise<void> => {
   const rows = await session.all<{ readonly seq: number | string; readonly id: string }>(
     `insert into blockwatcher_events (id, type, version, encoding, payload, tenant, traceparent, depth, created_at)
       values ${places(events.length, 9)} returning seq, id`,
@@ -36,10 +45,11 @@ export const writeEvents = async (session: Session, events: ReadonlyArray<NewEve
   )
   const seqs = new Map(rows.map(({ seq, id }) => [id, Number(seq)]))
   const deliveries = events.flatMap(({ id, actions }) => actions.map((action) => [seqs.get(id)!, action, now, now]))
-  if (deliveries.length === 0) return
-  await session.run(
-    `insert into blockwatcher_action_deliveries (event_seq, action, due, created_at, state, attempts)
-      values ${deliveries.map(() => "(?, ?, ?, ?, 'waiting', 0)").join(", ")}`,
-    deliveries.flat(),
-  )
+  for (const piece of inPieces(deliveries)) {
+    await session.run(
+      `insert into blockwatcher_action_deliveries (event_seq, action, due, created_at, state, attempts)
+        values ${piece.map(() => "(?, ?, ?, ?, 'waiting', 0)").join(", ")}`,
+      piece.flat(),
+    )
+  }
 }

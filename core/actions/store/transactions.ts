@@ -67,17 +67,17 @@ export const makeTransactions = Effect.fnUntraced(function* (
 
   const failed = ({ operation }: Waiting, cause: unknown) => Exit.fail(storeFailed(store, operation, cause))
 
-  const inSavepoint = async (session: Session, waiting: Waiting) => {
+  const inSavepoint = async (session: Session, waiting: Waiting, name: string) => {
     try {
       // While it is on its way the work finds out what it writes: statements are run in the order of their asking.
-      const [, answer] = await Promise.all([session.run("savepoint work"), waiting.work(session)])
+      const [, answer] = await Promise.all([session.run(`savepoint ${name}`), waiting.work(session)])
       return Exit.succeed(answer)
     } catch (cause) {
-      await session.run("rollback to savepoint work")
+      await session.run(`rollback to savepoint ${name}`)
       return failed(waiting, cause)
     } finally {
-      // PostgreSQL does it at the end, which saves a round trip each.
-      if (database === "sqlite") await session.run("release savepoint work")
+      // On PostgreSQL all are released at once, which saves a round trip each.
+      if (database === "sqlite") await session.run(`release savepoint ${name}`)
     }
   }
 
@@ -94,6 +94,7 @@ export const makeTransactions = Effect.fnUntraced(function* (
     }
     const exits: Array<Exit.Exit<unknown, StoreFailed>> = []
     const done = new Set<Waiting>()
+    let savepoints = 0
     for (const waiting of works) {
       tried(waiting)
       if (waiting.abandoned) exits.push(Exit.void)
@@ -101,12 +102,16 @@ export const makeTransactions = Effect.fnUntraced(function* (
       else {
         // The transaction is taken back with its only work.
         const alone = works.length === 1
-        const exit = alone ? Exit.succeed(await waiting.work(session)) : await inSavepoint(session, waiting)
+        const exit = alone
+          ? Exit.succeed(await waiting.work(session))
+          : await inSavepoint(session, waiting, `work_${savepoints++}`)
         if (Exit.isSuccess(exit)) done.add(waiting)
         exits.push(exit)
       }
       if (performance.now() >= until) break
     }
+    // With the first go those inside it. Else the rows that were locked before it would be changed from within it.
+    if (database === "postgres" && savepoints > 0) await session.run("release savepoint work_0")
     for (const [kind, own] of kinds) {
       const items = own.filter((waiting) => done.has(waiting)).map(({ item }) => item)
       if (items.length > 0) await kind.finish(session, items)

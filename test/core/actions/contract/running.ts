@@ -61,6 +61,21 @@ export const running = (test: Test): void => {
       assert.lengthOf(yield* sql("select * from blockwatcher_events where type = 'noted'"), 1)
     }))
 
+  test("a run may emit more events than one statement holds", (world) =>
+    Effect.gen(function* () {
+      const count = 8_000
+      const spread = Action.make({
+        name: "spread",
+        on: Deposited,
+        run: ({ emit }) => Effect.forEach(Array(count).keys(), (n) => emit(Noted, { text: `${n}` }), { discard: true }),
+      })
+      const { actions, until, sql } = yield* start(world, [spread])
+      yield* actions.emit(Deposited, { id: "a", amount: 1n })
+      yield* until("succeeded", "spread")
+      const [row] = yield* sql("select count(*) as emitted from blockwatcher_events where type = 'noted'")
+      assert.strictEqual(Number(row!["emitted"]), count)
+    }))
+
   test("of runs that change the same entity, those that were too late run again: no change is lost", (world) =>
     Effect.gen(function* () {
       const reading = yield* Ref.make(0)
