@@ -29,8 +29,11 @@ export interface Due extends Range {
 /** Blocks whose comparison may be outstanding, unless they are of one range. */
 const CAPACITY = 1024
 
-/** What an earlier run handed over last is compared anew: down to this many recorded hashes, in so many blocks. */
-const RECHECKED = { hashes: 64, blocks: CAPACITY } as const
+/**
+ * So many blocks that an earlier run handed over last are compared anew: of those near the head, whose hashes are all recorded,
+ * fewer, since the comparison keeps up there.
+ */
+const RECHECKED = { near: 64, deep: CAPACITY } as const
 
 const positionOf = (block: number, index: number): number => block * 2 ** 22 + index
 
@@ -60,9 +63,10 @@ export const handedOver = ({ batch, by, routing }: ReadBatch, from: number, afte
  */
 export const handedOverBefore = (anchors: ReadonlyArray<Anchor>): HandedOver | null => {
   const newest = anchors[0]
-  const oldest = anchors.slice(0, -1).at(Math.min(RECHECKED.hashes, anchors.length - 1) - 1)
+  const oldest = anchors.at(-2)
   if (newest === undefined || oldest === undefined) return null
-  const from = Math.max(oldest.primary, newest.primary - RECHECKED.blocks + 1)
+  const areNear = anchors.slice(0, RECHECKED.near).every(({ primary }, i) => primary === newest.primary - i)
+  const from = Math.max(oldest.primary, newest.primary - (areNear ? RECHECKED.near : RECHECKED.deep) + 1)
   return {
     from,
     to: newest.primary,

@@ -171,6 +171,23 @@ describe("the audit of receipts", () => {
   )
 
   live(
+    "compares more of that where it was read in ranges, of which not all hashes are recorded",
+    Effect.gen(function* () {
+      const chain = new SimulatedChain().mine(300, three)
+      const node = yield* simulatedNode(chain)
+      const source = yield* makeSource({ ...audited, url: node.url })
+      const anchors = Array.from({ length: 96 }, (_, i) => 290 - 2 * i).map((primary) => ({
+        primary,
+        hash: chain.at(primary)!.hash,
+      }))
+      const { driven } = yield* drive(source, { cursor: endOf(290), anchors })
+      yield* until("it is read anew", () => found(driven.late).length >= 3 * 189)
+      assert.strictEqual(found(driven.late)[0], "102:0")
+      assert.strictEqual(found(driven.late).length, 3 * 189)
+    }),
+  )
+
+  live(
     "is off where no node has the method, which is told once and stops nothing",
     Effect.gen(function* () {
       const chain = new SimulatedChain().mine(200, three)
