@@ -42,6 +42,7 @@ const perWorld = <A>(make: () => A): ((world: World) => A) => {
 
 const lateOutcomes: Mutant = {
   name: "an outcome is written after the checkpoint that rests on it",
+  about: new Set(["Crash"]),
   shows: /is sent, behind the checkpoint/,
   storage: ({ settle }, life) => ({
     settle: (owner, input) =>
