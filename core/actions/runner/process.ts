@@ -158,7 +158,7 @@ const runOnce = Effect.fnUntraced(function* (
 const notCommitted = Effect.fnUntraced(function* (
   job: Job,
   action: Action,
-  running: InRunner,
+  running: Running,
   cause: Cause.Cause<StoreFailed>,
 ): Effect.fn.Return<Went, StoreFailed> {
   const failed = Cause.findErrorOption(cause)
@@ -189,7 +189,7 @@ const isLost = (cause: Cause.Cause<StoreFailed>): boolean => {
 const failedRun = Effect.fnUntraced(function* (
   job: Job,
   action: Action,
-  running: InRunner,
+  running: Running,
   cause: Cause.Cause<unknown>,
 ) {
   if (Cause.hasDies(cause)) yield* Effect.logError(`action ${action.name} broke; it counts as a failed attempt`, cause)
@@ -197,7 +197,7 @@ const failedRun = Effect.fnUntraced(function* (
 })
 
 /** Tries it later, or not any more. */
-const endRetried = Effect.fnUntraced(function* (job: Job, action: Action, running: InRunner, reason: string) {
+const endRetried = Effect.fnUntraced(function* (job: Job, action: Action, running: Running, reason: string) {
   const attempts = job.claimed.attempts + 1
   if (attempts >= action.retry.maxAttempts) {
     return yield* endFailed(job, running, "attempts_exhausted", reason, attempts)
@@ -212,7 +212,7 @@ const endRetried = Effect.fnUntraced(function* (job: Job, action: Action, runnin
 
 const endFailed = Effect.fnUntraced(function* (
   job: Job,
-  running: InRunner,
+  running: Running,
   code: Code,
   reason: string,
   attempts: number,
@@ -227,7 +227,7 @@ const endFailed = Effect.fnUntraced(function* (
 
 const endParked = Effect.fnUntraced(function* (
   job: Job,
-  running: InRunner,
+  running: Running,
   { code, reason, reader }: { readonly code: Code; readonly reason: string; readonly reader: number | null },
 ) {
   const end = { code, reason: shortened(reason), reader }
@@ -237,14 +237,14 @@ const endParked = Effect.fnUntraced(function* (
   return "parked" as const
 })
 
-const endSucceeded = Effect.fnUntraced(function* (job: Job, running: InRunner, outcome: RunOutcome) {
+const endSucceeded = Effect.fnUntraced(function* (job: Job, running: Running, outcome: RunOutcome) {
   const now = yield* Clock.currentTimeMillis
   yield* settled(settleDelivery(job, "end a delivery", (session) => succeed(session, job.held, now)))
   yield* running.changed(job, "succeeded", null)
   return outcome
 })
 
-const giveBack = Effect.fnUntraced(function* (job: Job, running: InRunner, outcome: RunOutcome = "given_back") {
+const giveBack = Effect.fnUntraced(function* (job: Job, running: Running, outcome: RunOutcome = "given_back") {
   yield* settled(release(job))
   yield* running.changed(job, "waiting", null)
   return outcome

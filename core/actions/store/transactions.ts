@@ -81,7 +81,7 @@ export const makeTransactions = Effect.fnUntraced(function* (
     }
   }
 
-  const runGroup = async (session: Session, works: ReadonlyArray<Waiting>, tried: (waiting: Waiting) => void) => {
+  const runGroup = async (session: Session, works: ReadonlyArray<Waiting>, onTry: () => void) => {
     const until = performance.now() + GROUP_MS[database]
     const kinds = Map.groupBy(
       works.filter(({ kind, abandoned }) => kind !== null && !abandoned),
@@ -96,7 +96,7 @@ export const makeTransactions = Effect.fnUntraced(function* (
     const done = new Set<Waiting>()
     let savepoints = 0
     for (const waiting of works) {
-      tried(waiting)
+      onTry()
       if (waiting.abandoned) exits.push(Exit.void)
       else if (refused.has(waiting.item)) exits.push(failed(waiting, refused.get(waiting.item)))
       else {
