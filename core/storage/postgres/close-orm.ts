@@ -1,5 +1,5 @@
-import { Effect } from "effect"
 import type { MikroORM } from "@mikro-orm/postgresql"
+import { Effect } from "effect"
 
 const LONGEST = "2 seconds"
 

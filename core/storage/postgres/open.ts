@@ -1,11 +1,11 @@
 import { Migrator } from "@mikro-orm/migrations"
 import { MikroORM } from "@mikro-orm/postgresql"
-import { closeOrm } from "./close-orm.ts"
 import { Effect, Redacted, type Scope } from "effect"
 import { entities } from "../entities/index.ts"
 import { migrations } from "../migrations/index.ts"
 import { DatabaseTooNew, DatabaseUnusable, type OpenError } from "../open-error.ts"
 import { databaseName, shownAddress } from "./address.ts"
+import { closeOrm } from "./close-orm.ts"
 import { queryFailed } from "./error.ts"
 import type { NativeClient, NativePool } from "./native.ts"
 import { clientOptions, type ClientUse } from "./session.ts"
@@ -89,7 +89,12 @@ const migrate = async ({ orm, pool, url }: Opened): Promise<void> => {
  */
 const migrated = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const clients = new Set<NativeClient>()
-  yield* connect(url, "migrations", (client) => void clients.add(client)).pipe(
+  let isGivenUp = false
+  const takeNote: OnConnect = (client) => {
+    clients.add(client)
+    if (isGivenUp) client.connection.stream.destroy()
+  }
+  yield* connect(url, "migrations", takeNote).pipe(
     Effect.flatMap((opened) =>
       Effect.tryPromise({
         try: () => migrate(opened),
@@ -98,6 +103,7 @@ const migrated = Effect.fnUntraced(function* (url: Redacted.Redacted) {
     ),
     Effect.onInterrupt(() =>
       Effect.sync(() => {
+        isGivenUp = true
         for (const { connection } of clients) connection.stream.destroy()
       }),
     ),
