@@ -8,7 +8,6 @@ import type { Chain } from "./chain.ts"
 import { addressIn, undecodableCreations } from "./creations.ts"
 import type { Factories } from "./factories.ts"
 import { positionOf } from "./log-position.ts"
-import { goesOn } from "./range-reads.ts"
 import { Routing } from "./routing.ts"
 import { RpcFailure } from "./rpc/errors.ts"
 import type { Providers } from "./rpc/providers.ts"
@@ -71,13 +70,10 @@ export const readPast = Effect.fnUntraced(function* (
   }
   const to = Math.min(extent.end, extent.deepEnd, from + extent.blocks - 1)
   const ahead = new RangesAhead(chain, providers, yield* Effect.scope, extent.perSecond)
-  let last: Anchor | undefined
   for (let at = from; at <= to;) {
     const read = yield* ahead.next({ from: at, to }, Effect.succeed(routing))
-    yield* goesOn(last, read.contents.parentHash)
     const { batch } = yield* deepBatch(chain, read, at, startOf(at))
     yield* take(batch)
-    last = batch.resume.at(-1)
     at = batch.upTo.primary + 1
   }
   return []

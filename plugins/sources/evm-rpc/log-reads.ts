@@ -244,17 +244,21 @@ export const logsOfRange = Effect.fnUntraced(function* (
   const [first, last] = [logs[0], logs.at(-1)]
   if (first?.block === from) yield* checkHash(provider, first, begin)
   if (last?.block === to) yield* checkHash(provider, last, end)
-  const timestamps = yield* timestampsOf(provider, logs, end)
+  const timestamps = yield* timestampsOf(provider, logs, [begin, end])
   return { logs, timestamps, end, parentHash: begin.parentHash }
 })
 
-const timestampsOf = Effect.fnUntraced(function* (provider: Provider, logs: ReadonlyArray<Log>, end: Header) {
+const timestampsOf = Effect.fnUntraced(function* (
+  provider: Provider,
+  logs: ReadonlyArray<Log>,
+  known: ReadonlyArray<Header>,
+) {
   const untimed = new Map<number, Log>()
   for (const log of logs) if (log.timestamp === null) untimed.set(log.block, log)
   const timestamps = new Map<number, number>()
-  const numbers = [...untimed.keys()].filter((number) => number !== end.number)
+  const headers = new Map(known.map((header) => [header.number, header]))
+  const numbers = [...untimed.keys()].filter((number) => !headers.has(number))
   const answers = yield* provider.client.batch(numbers.map(blockByNumber))
-  const headers = new Map([[end.number, end]])
   for (const [i, number] of numbers.entries()) {
     const block = yield* headerAt(provider, answers[i]!, number)
     if (block === null) return yield* lacks(provider, number)
