@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger, Schedule } from "effect"
-import { createPublicClient, http, type PublicClient } from "viem"
+import { BlockNotFoundError, createPublicClient, http, type PublicClient } from "viem"
 import { startAnvil } from "../../../server/devnet/anvil.ts"
 import { startDevnetThatReorganises } from "../../../server/devnet/devnet.ts"
 import { DevnetError } from "../../../server/devnet/error.ts"
@@ -26,16 +26,20 @@ interface SeenBlock {
 
 type Chain = ReadonlyMap<bigint, SeenBlock>
 
+/** Reads the whole chain; anew if it becomes shorter meanwhile. */
 const read = (client: PublicClient) =>
-  Effect.promise(async (): Promise<Chain> => {
-    const head = await client.getBlockNumber({ cacheTime: 0 })
-    const numbers = Array.from({ length: Number(head) + 1 }, (_, number) => BigInt(number))
-    return new Map(
-      await Promise.all(
-        numbers.map(async (blockNumber) => [blockNumber, await client.getBlock({ blockNumber })] as const),
-      ),
-    )
-  })
+  Effect.tryPromise({
+    try: async (): Promise<Chain> => {
+      const head = await client.getBlockNumber({ cacheTime: 0 })
+      const numbers = Array.from({ length: Number(head) + 1 }, (_, number) => BigInt(number))
+      return new Map(
+        await Promise.all(
+          numbers.map(async (blockNumber) => [blockNumber, await client.getBlock({ blockNumber })] as const),
+        ),
+      )
+    },
+    catch: (cause) => cause,
+  }).pipe(Effect.retry({ while: (cause) => cause instanceof BlockNotFoundError, times: 20 }), Effect.orDie)
 
 /** Blocks that had another hash whenever it was that they were seen. */
 const changedSince = (seen: ReadonlyArray<Chain>, now: Chain): ReadonlyArray<bigint> =>
